@@ -1,0 +1,87 @@
+"""The command line: a file a command, imported only when it is called, so that `--help` is instant.
+
+`dragoman NAME` runs the click command called `command` in `dragoman/cli/NAME.py`.
+"""
+
+import importlib
+import os
+import sys
+
+import click
+
+from dragoman import __version__
+from dragoman.errors import DragomanError
+from dragoman.settings import nearest
+
+COMMANDS = {
+    "train": "Train a translator on parallel text.",
+    "doctor": "Look parallel text over before hours are spent on it.",
+    "paper": "Check the model against the paper, figure by figure.",
+}
+
+
+class Commands(click.Group):
+    """Finds a command's module when it is called; help lists them from the table above."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"dragoman.cli.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(f"no command {args[0]!r}{nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="dragoman")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def dragoman(debug: bool) -> None:
+    """Train, see into and ship translators of your own."""
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one line on standard error and exit status 2."""
+    debug = "--debug" in sys.argv
+    try:
+        sys.exit(dragoman.main(standalone_mode=False) or 0)
+    except DragomanError as error:
+        if debug:
+            raise
+        _complain(str(error))
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(2)
+    except click.ClickException as error:
+        if debug:
+            raise
+        _complain(f"{error.format_message()} (see {_help_of(error)})")
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has enough. Python would complain once more while closing it, so close it here.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+def _help_of(error: click.ClickException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"{context.command_path if context else 'dragoman'} --help"
+
+
+def _complain(message: str) -> None:
+    click.echo(f"dragoman: {' '.join(message.split())}", err=True)
+    sys.exit(2)

@@ -1,0 +1,50 @@
+"""Embeddings and softmax (section 3.4): pieces to vectors and back, through one matrix."""
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dragoman.config import ModelConfig
+from dragoman.errors import LengthError
+from dragoman.model.dropout import Dropout
+from dragoman.model.position import Position
+from dragoman.model.record import Record
+
+
+class Embedding(nn.Module):
+    """Dropout(Embedding(ids) * sqrt(d_model) + position): ids (B, T) -> (B, T, D). `side` is for messages."""
+
+    def __init__(self, config: ModelConfig, pieces: nn.Embedding, side: str) -> None:
+        super().__init__()
+        self.pieces = pieces
+        self.position = Position(config)
+        self.dropout = Dropout(config.dropout)
+        self.scale = config.d_model**0.5
+        self.max_length = config.max_length
+        self.side = side
+
+    def forward(self, ids_BT: Tensor, start: int = 0, record: Record | None = None) -> Tensor:
+        length = start + ids_BT.shape[1]
+        if length > self.max_length:
+            raise LengthError(
+                f"{self.side} has {length} pieces, the model takes at most {self.max_length}: "
+                f"split the text or train with a larger max_length"
+            )
+        pieces_BTD = self.pieces(ids_BT) * self.scale
+        position_TD = self.position(ids_BT.shape[1], start)
+        if record is not None:
+            record.note("pieces", pieces_BTD)
+            record.note("position", position_TD)
+        embedded_BTD: Tensor = self.dropout(pieces_BTD + position_TD)
+        return embedded_BTD
+
+
+def make_pieces(config: ModelConfig) -> nn.Embedding:
+    """The matrix (V, D); times sqrt(d_model) its rows have unit variance, as output weights they are small."""
+    pieces = nn.Embedding(config.vocab_size, config.d_model)
+    nn.init.normal_(pieces.weight, std=config.d_model**-0.5)
+    return pieces
+
+
+def logits(hidden_D: Tensor, pieces: nn.Embedding, bias_V: Tensor | None = None) -> Tensor:
+    """How much each piece is called for: (..., D) -> (..., V), by the same matrix that embeds."""
+    return F.linear(hidden_D, pieces.weight, bias_V)

@@ -1,0 +1,39 @@
+"""The position-wise feed-forward network (section 3.3): FFN(x) = max(0, x W_1 + b_1) W_2 + b_2."""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from dragoman.model.dropout import Dropout
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu, "swiglu": F.silu}
+
+
+class FeedForward(nn.Module):
+    """Two linear maps with a nonlinearity between them, the same at every position.
+
+    SwiGLU, an option, gates the inner layer: (swish(x W_g) * (x W_1 + b_1)) W_2 + b_2.
+    """
+
+    def __init__(self, d_model: int, d_ff: int, activation: str = "relu", inner_dropout: float = 0.0) -> None:
+        super().__init__()
+        self.activation = ACTIVATIONS[activation]
+        self.w_1 = nn.Linear(d_model, d_ff)
+        self.w_gate = nn.Linear(d_model, d_ff, bias=False) if activation == "swiglu" else None
+        self.w_2 = nn.Linear(d_ff, d_model)
+        self.inner_dropout = Dropout(inner_dropout)
+        for linear in (self.w_1, self.w_2):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+        if self.w_gate is not None:
+            nn.init.xavier_uniform_(self.w_gate.weight)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        inner_BTF = self.w_1(x_BTD)
+        if self.w_gate is None:
+            inner_BTF = self.activation(inner_BTF)
+        else:
+            inner_BTF = self.activation(self.w_gate(x_BTD)) * inner_BTF
+        output_BTD: Tensor = self.w_2(self.inner_dropout(inner_BTF))
+        return output_BTD

@@ -1,0 +1,101 @@
+"""The Transformer (Figure 1): source ids and target ids in, one distribution over pieces per target position out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.config import ModelConfig
+from dragoman.errors import DragomanError
+from dragoman.model.decoder import Decoder, Memory
+from dragoman.model.embedding import Embedding, logits, make_pieces
+from dragoman.model.encoder import Encoder
+from dragoman.model.mask import padding_mask
+from dragoman.model.multi_head import KeyValue
+from dragoman.model.record import Record, within
+
+
+@dataclass(frozen=True)
+class State:
+    """Where decoding stands: the source as the decoder sees it, and the keys and values of what was written."""
+
+    memory: Memory
+    cache: tuple[KeyValue, ...] = ()
+    length: int = 0
+
+    def select(self, rows_B: Tensor) -> State:
+        """The batch's rows in another order, repeated or left out: how a beam is reordered and a sentence leaves."""
+        return State(self.memory.select(rows_B), tuple(block.select(rows_B) for block in self.cache), self.length)
+
+
+@dataclass(frozen=True)
+class Step:
+    """The next piece's logits (B, V), and the state to go on from."""
+
+    logits_BV: Tensor
+    state: State
+
+
+class Transformer(nn.Module):
+    """Encoder, decoder, and the matrix they share with the output."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        target_pieces = make_pieces(config)
+        source_pieces = target_pieces if config.share_embeddings else make_pieces(config)
+        self.source_embedding = Embedding(config, source_pieces, "source")
+        self.encoder = Encoder(config)
+        self.target_embedding = Embedding(config, target_pieces, "target")
+        self.decoder = Decoder(config)
+        self.output_bias_V = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
+
+    def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
+        """Logits (B, T, V) of the piece after each position of a target that begins with the begin piece."""
+        return self.logits(self.hidden(source_BS, target_BT))
+
+    def hidden(self, source_BS: Tensor, target_BT: Tensor, record: Record | None = None) -> Tensor:
+        """The decoder's output (B, T, D); the loss takes logits of its real positions only."""
+        check_ids(target_BT, "target")
+        memory = self.encode(source_BS, record).memory
+        embedded_BTD = self.target_embedding(target_BT, record=within(record, "target"))
+        return self.decoder(embedded_BTD, memory, record=within(record, "decoder")).hidden_BTD  # type: ignore[no-any-return]
+
+    def encode(self, source_BS: Tensor, record: Record | None = None) -> State:
+        """Read the source: the state before anything is written."""
+        check_ids(source_BS, "source")
+        mask_B11S = padding_mask(source_BS, self.config.padding_id)
+        embedded_BSD = self.source_embedding(source_BS, record=within(record, "source"))
+        encoded_BSD = self.encoder(embedded_BSD, mask_B11S, within(record, "encoder"))
+        return State(self.decoder.remember(encoded_BSD, mask_B11S))
+
+    def step(self, last_B: Tensor, state: State) -> Step:
+        """Write one piece: what may follow `last_B` (the begin piece at first)."""
+        embedded_B1D = self.target_embedding(last_B[:, None], start=state.length)
+        decoded = self.decoder(embedded_B1D, state.memory, state.cache)
+        return Step(self.logits(decoded.hidden_BTD[:, 0]), State(state.memory, decoded.cache, state.length + 1))
+
+    def logits(self, hidden_D: Tensor) -> Tensor:
+        """(..., D) -> (..., V)."""
+        return logits(hidden_D, self.target_embedding.pieces, self.output_bias_V)
+
+    @property
+    def output_weight_VD(self) -> Tensor:
+        """The matrix that turns hidden vectors into logits: the target embedding's."""
+        return self.target_embedding.pieces.weight
+
+    def num_parameters(self, body: bool = False) -> int:
+        """Parameters, each counted once; of the body alone, without embeddings, positions and output, if asked."""
+        parts = (self.encoder, self.decoder) if body else (self,)
+        return sum(parameter.numel() for part in parts for parameter in part.parameters())
+
+
+def check_ids(ids_BS: Tensor, side: str) -> None:
+    """Refuse what is not a batch of ids."""
+    if ids_BS.dim() != 2 or ids_BS.is_floating_point():
+        raise DragomanError(
+            f"{side} ids have shape {tuple(ids_BS.shape)} and type {ids_BS.dtype}, "
+            f"expected whole numbers of shape (batch, length)"
+        )

@@ -1,0 +1,18 @@
+"""What every test stands on: the same random numbers each time, and one thread, which is quickest for small tensors."""
+
+import sys
+
+import pytest
+from hypothesis import settings
+
+# The first call of a torch kernel may take a hundred times the second's: no deadline could be right.
+settings.register_profile("dragoman", deadline=None)
+settings.load_profile("dragoman")
+
+
+@pytest.fixture(autouse=True)
+def _the_same_numbers_each_time() -> None:
+    torch = sys.modules.get("torch")  # tests that need no torch do not wait for it
+    if torch is not None:
+        torch.set_num_threads(1)
+        torch.manual_seed(1)
