@@ -47,6 +47,10 @@ class DecoderBlock(nn.Module):
         self.feed_forward = make_feed_forward(config)
         self.feed_forward_residual = Residual(config)
 
+    def remember(self, encoded_BSD: Tensor) -> KeyValue:
+        """The source's keys and values for this block's cross-attention."""
+        return self.cross_attention.project_memory(encoded_BSD)
+
     def forward(
         self,
         x_BTD: Tensor,
@@ -83,8 +87,8 @@ class Decoder(nn.Module):
 
     def remember(self, encoded_BSD: Tensor, mask_B11S: Tensor) -> Memory:
         """The source as each block will attend to it."""
-        attentions = (cast(DecoderBlock, block).cross_attention for block in self.blocks)
-        return Memory(tuple(attention.project_memory(encoded_BSD) for attention in attentions), mask_B11S)
+        blocks = (cast(DecoderBlock, block) for block in self.blocks)
+        return Memory(tuple(block.remember(encoded_BSD) for block in blocks), mask_B11S)
 
     def forward(
         self,

@@ -1,0 +1,42 @@
+"""The models in the box: bundles that came with the package, by name and by direction."""
+
+from pathlib import Path
+
+from dragoman.bundle.folder import CONFIG, Bundle
+from dragoman.errors import BundleError
+
+BOX = Path(__file__).resolve().parent.parent / "models"
+
+
+def in_the_box() -> list[str]:
+    """The names of the models that came with the package."""
+    if not BOX.is_dir():
+        return []
+    return sorted(folder.name for folder in BOX.iterdir() if (folder / CONFIG).is_file())
+
+
+def find(path_or_name: Path | str) -> Path:
+    """The folder of a model: a path, or the name of one in the box."""
+    path = Path(path_or_name)
+    if (path / CONFIG).is_file():
+        return path
+    if str(path_or_name) in in_the_box():
+        return BOX / str(path_or_name)
+    if path.exists():
+        return path  # opening it says what it lacks
+    raise BundleError(f"there is no model at {path}, and none of that name {_choice()}")
+
+
+def find_direction(source: str | None, target: str | None) -> Path:
+    """The model in the box that translates from `source` to `target`; one side alone is enough if it tells."""
+    for name in in_the_box():
+        for one_source, one_target in Bundle.open(BOX / name).languages:
+            if source in (None, one_source) and target in (None, one_target):
+                return BOX / name
+    wanted = f"from {source or 'any language'} to {target or 'any language'}"
+    raise BundleError(f"no model that translates {wanted} {_choice()}")
+
+
+def _choice() -> str:
+    names = in_the_box()
+    return f"in the box, which has {', '.join(names)}" if names else "in the box, which is empty: give --model FOLDER"

@@ -1,0 +1,80 @@
+"""The model card: README.md of a bundle, in Markdown, written from what is known and silent about what is not."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dragoman.config import ModelConfig
+
+
+def model_card(
+    *,
+    directions: Sequence[str],
+    model_config: ModelConfig,
+    num_parameters: int,
+    scorecard: Mapping[str, Any],
+    limits: str = "",
+) -> str:
+    """The card, from the model's shape and its scorecard, whose keys are all optional:
+
+    data      [{"name", "pairs", "sha256", "licence", "attribution"}]
+    licence   of the model
+    scores    [{"metric", "score", "signature", "on"}]
+    command   that made the model
+    minutes   that it took
+    samples   [{"source", "target"}], translations by this model
+    """
+    arrow = ", ".join(direction.replace("-", " → ") for direction in directions)
+    parts = [
+        f"# Translates {arrow}",
+        f"`dragoman translate --model FOLDER` runs it. It has {num_parameters:,} parameters: {shape(model_config)}.",
+        _table("Scores", ("metric", "score", "on", "signature"), scorecard.get("scores", ())),
+        _table("Data", ("name", "pairs", "licence", "attribution", "sha256"), scorecard.get("data", ())),
+        _section("Licence", str(scorecard.get("licence", ""))),
+        _section("Made by", _made_by(scorecard)),
+        _section("Limits", limits),
+        _table("Samples", ("source", "target"), scorecard.get("samples", ())),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def shape(config: ModelConfig) -> str:
+    """A model's shape in a line: layers, widths, and what departs from the paper's model."""
+    default = ModelConfig()
+    names = ("activation", "norm", "norm_order", "position", "attention_bias", "share_embeddings", "output_bias")
+    departures = [
+        f"{name.replace('_', ' ')} {str(value).lower()}"
+        for name in names
+        if (value := getattr(config, name)) != getattr(default, name)
+    ]
+    plain = (
+        f"{config.encoder_layers} encoder and {config.decoder_layers} decoder layers, width {config.d_model}, "
+        f"{config.num_heads} heads, feed-forward {config.d_ff}, {config.vocab_size:,} pieces"
+    )
+    return ", ".join([plain, *departures])
+
+
+def _made_by(scorecard: Mapping[str, Any]) -> str:
+    command, minutes = scorecard.get("command", ""), scorecard.get("minutes")
+    took = "" if minutes is None else f"\n\nin {float(minutes):.0f} minutes."
+    return f"    {command}{took}" if command else ""
+
+
+def _section(title: str, text: str) -> str:
+    return f"## {title}\n\n{text}" if text else ""
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """Only the columns that some row fills."""
+    filled = [column for column in columns if any(row.get(column) not in (None, "") for row in rows)]
+    if not filled:
+        return ""
+    lines = [filled, ["-"] * len(filled), *([_cell(row.get(column, "")) for column in filled] for row in rows)]
+    return _section(title, "\n".join(f"| {' | '.join(line)} |" for line in lines))
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value).replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,238 @@
+"""`Bundle`: a model folder, opened without torch and without reading the weights until they are asked for."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from dragoman import __version__
+from dragoman.bundle.weights import Weights, check_shapes, weights_to_state
+from dragoman.cache import atomic_file
+from dragoman.config import ModelConfig
+from dragoman.errors import BundleError, ConfigError, require
+from dragoman.recipe import SearchConfig
+from dragoman.settings import fill, to_mapping
+from dragoman.text.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from dragoman.model.transformer import Transformer
+
+FORMAT = 1
+CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
+CARD, SCORECARD, TRAINING = "README.md", "scorecard.json", "training.jsonl"
+
+Dtype = Literal["float32", "float16"]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What config.json says, and the way to the rest. `version` is the dragoman that wrote it."""
+
+    path: Path
+    directions: tuple[str, ...]
+    model_config: ModelConfig
+    search: SearchConfig
+    dtype: Dtype
+    weights_bytes: int
+    weights_sha256: str
+    version: str
+
+    @classmethod
+    def open(cls, path: Path | str) -> Bundle:
+        """The bundle in a folder; its files are looked for, but only config.json is read."""
+        path = Path(path)
+        if not path.exists():
+            raise BundleError(f"there is no model at {path}: give a folder that `dragoman train` wrote")
+        if not path.is_dir():
+            raise BundleError(f"{path} is a file, expected a model folder with {CONFIG}, {TOKENIZER} and {WEIGHTS}")
+        for name in (CONFIG, TOKENIZER, WEIGHTS):
+            if not (path / name).is_file():
+                raise BundleError(f"{path} lacks {name}, so it is not a whole model folder: copy or train it again")
+        bundle = _parse(path, _read_json(path / CONFIG))
+        if (size := (path / WEIGHTS).stat().st_size) != bundle.weights_bytes:
+            raise BundleError(
+                f"{path / WEIGHTS} has {size} bytes, {CONFIG} says {bundle.weights_bytes}: "
+                f"the file is cut short or of another model, copy it again"
+            )
+        return bundle
+
+    @classmethod
+    def write(
+        cls,
+        folder: Path | str,
+        *,
+        model_config: ModelConfig,
+        search: SearchConfig,
+        tokenizer: Tokenizer,
+        weights: Mapping[str, NDArray[Any]],
+        directions: Sequence[str],
+        card: str = "",
+        scorecard: Mapping[str, Any] | None = None,
+        dtype: Dtype = "float32",
+    ) -> Bundle:
+        """Write a model folder and open it. Each file is whole or not there, and config.json, which vouches for the
+        weights, comes last. Other files in the folder stay as they are.
+        """
+        folder = Path(folder)
+        check_shapes({name: array.shape for name, array in weights.items()}, model_config, "the model to write")
+        if tokenizer.vocab_size != model_config.vocab_size:
+            raise BundleError(
+                f"the tokenizer has {tokenizer.vocab_size} pieces and the model {model_config.vocab_size}: "
+                f"they are not of one model"
+            )
+        stored = {name: _cast(array, name, dtype) for name, array in weights.items()}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with atomic_file(folder / WEIGHTS) as file:
+                safetensors.numpy.save_file(stored, file, metadata={"format": "np"})
+                config = {
+                    "format": FORMAT,
+                    "dragoman": __version__,
+                    "directions": list(directions),
+                    "model": to_mapping(model_config),
+                    "search": to_mapping(search),
+                    "weights": {"dtype": dtype, "bytes": file.stat().st_size, "sha256": _sha256(file)},
+                }
+            _write(folder / TOKENIZER, tokenizer.file)
+            if card:
+                _write(folder / CARD, card.encode())
+            if scorecard is not None:
+                _write(folder / SCORECARD, _json_bytes(scorecard))
+            _write(folder / CONFIG, _json_bytes(config))
+        except OSError as error:
+            raise BundleError(f"cannot write the model to {folder}: {error.strerror or error}") from error
+        return cls.open(folder)
+
+    @functools.cached_property
+    def tokenizer(self) -> Tokenizer:
+        tokenizer = Tokenizer.load(self.path / TOKENIZER)
+        if tokenizer.vocab_size != self.model_config.vocab_size:
+            raise BundleError(
+                f"{self.path / TOKENIZER} has {tokenizer.vocab_size} pieces, {CONFIG} says "
+                f"{self.model_config.vocab_size}: these two files are not of one model"
+            )
+        return tokenizer
+
+    @property
+    def scorecard(self) -> dict[str, Any]:
+        """What scorecard.json holds; nothing where there is none."""
+        file = self.path / SCORECARD
+        return _read_json(file) if file.is_file() else {}
+
+    @property
+    def languages(self) -> tuple[tuple[str, str], ...]:
+        """(source, target) of each direction."""
+        return tuple((source, target) for source, _, target in (one.partition("-") for one in self.directions))
+
+    @property
+    def num_parameters(self) -> int:
+        """Parameters, each counted once."""
+        return sum(int(np.prod(shape)) for shape in self.shapes().values())
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The name and shape of every weight in the file."""
+        with self._weights_file() as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+
+    def weights(self) -> Weights:
+        """Every weight, as it is stored, after checking names and shapes."""
+        check_shapes(self.shapes(), self.model_config, str(self.path / WEIGHTS))
+        with self._weights_file() as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+    def weights_hash(self) -> str:
+        """SHA-256 of the weights as config.json has it; `open` has compared the size, `verify` reads it all."""
+        return self.weights_sha256
+
+    def verify(self) -> None:
+        """Read the weights through and compare their hash."""
+        if _sha256(self.path / WEIGHTS) != self.weights_sha256:
+            raise BundleError(
+                f"{self.path / WEIGHTS} does not have the hash that {CONFIG} gives: the file is damaged, copy it again"
+            )
+
+    def load_model(self) -> Transformer:
+        """The torch model, in evaluation mode."""
+        require("torch", "train", "running a model in torch")
+        from dragoman.model.transformer import Transformer
+
+        model = Transformer(self.model_config)
+        model.load_state_dict(weights_to_state(self.weights()))
+        return model.eval()
+
+    def _weights_file(self) -> Any:
+        try:
+            return safetensors.safe_open(self.path / WEIGHTS, framework="numpy")
+        except (OSError, safetensors.SafetensorError) as error:
+            raise BundleError(f"{self.path / WEIGHTS} cannot be read: {error}: copy the model again") from error
+
+
+def _parse(path: Path, config: Mapping[str, Any]) -> Bundle:
+    where = path / CONFIG
+    format = config.get("format")
+    if not isinstance(format, int) or format < 1:
+        raise BundleError(f"{where} gives no format, so it is not the {CONFIG} of a dragoman model")
+    if format > FORMAT:
+        raise BundleError(
+            f"{path} is a model of format {format}, this dragoman {__version__} reads up to {FORMAT}: upgrade dragoman"
+        )
+    try:
+        weights = config["weights"]
+        return Bundle(
+            path=path,
+            directions=tuple(map(str, config["directions"])),
+            model_config=fill(ModelConfig, config["model"]),
+            search=fill(SearchConfig, config["search"]),
+            dtype=weights["dtype"],
+            weights_bytes=int(weights["bytes"]),
+            weights_sha256=str(weights["sha256"]),
+            version=str(config["dragoman"]),
+        )
+    except KeyError as error:
+        raise BundleError(f"{where} lacks {error.args[0]!r}: copy or train the model again") from error
+    except (TypeError, ValueError, ConfigError) as error:
+        raise BundleError(f"{where} cannot be understood: {error}") from error
+
+
+def _read_json(file: Path) -> dict[str, Any]:
+    try:
+        contents = json.loads(file.read_bytes())
+    except OSError as error:
+        raise BundleError(f"cannot read {file}: {error.strerror}") from error
+    except ValueError as error:
+        raise BundleError(f"{file} is not JSON ({error}): copy or train the model again") from error
+    if not isinstance(contents, dict):
+        raise BundleError(f"{file} holds a {type(contents).__name__}, expected a JSON object")
+    return contents
+
+
+def _cast(array: NDArray[Any], name: str, dtype: Dtype) -> NDArray[Any]:
+    with np.errstate(over="ignore"):
+        cast: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype)
+    if not np.isfinite(cast).all():
+        raise BundleError(f"the weight {name!r} has values that {dtype} cannot hold: has the training diverged?")
+    return cast
+
+
+def _json_bytes(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def _write(path: Path, data: bytes) -> None:
+    with atomic_file(path) as file:
+        file.write_bytes(data)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

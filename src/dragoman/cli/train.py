@@ -1,0 +1,142 @@
+"""`dragoman train`: from parallel text to a model folder."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dragoman.errors import ConfigError, DataError, require
+
+
+class _HelpWithSettings(click.Command):
+    """Help that ends in every setting that `--set` and a recipe file take, read off the dataclasses."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from dragoman.recipe import Recipe
+        from dragoman.settings import describe
+
+        with formatter.section("Settings, for --set and recipe files"):
+            rows = describe(Recipe)
+            formatter.write_dl([(key, f"{help} [{default}]" if default else help) for key, default, help in rows])
+
+
+@click.command(name="train", cls=_HelpWithSettings, short_help="Train a translator on parallel text.")
+@click.argument("corpora", nargs=-1, metavar="[CORPUS]...")
+@click.option("--source", help="The source side, when the two sides are in two files.")
+@click.option("--target", help="The target side, line by line with --source.")
+@click.option("--valid", multiple=True, metavar="CORPUS", help="Validate on this, and not on pairs held out.")
+@click.option("--test", multiple=True, metavar="CORPUS", help="Make sure that nothing of this is in the training data.")
+@click.option("--from", "source_language", metavar="LANG", help="Language of the source side.")
+@click.option("--to", "target_language", metavar="LANG", help="Language of the target side.")
+@click.option("--both-ways", is_flag=True, help="One model for both directions.")
+@click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Where the model goes.")
+@click.option("--recipe", "recipe_path", type=click.Path(path_type=Path), metavar="FILE", help="A TOML recipe.")
+@click.option("--preset", metavar="NAME", help="A model shape by name: base, big, small, tiny, or a row of Table 3.")
+@click.option("--budget", metavar="TIME", help="Plan a run that ends well within 45m, 2h, 1d of this machine.")
+@click.option("--plan", "plan_only", is_flag=True, help="Print the plan, with its reasons, and stop.")
+@click.option("--resume", is_flag=True, help="Go on with the run in --output, from its last checkpoint.")
+@click.option("--init", metavar="MODEL", help="Go on from this model's weights, with its pieces (fine-tuning).")
+@click.option("--lora", type=int, metavar="RANK", help="Fine-tune low-rank adapters only; merged when saved.")
+@click.option("--shard", is_flag=True, help="Split the model over torchrun's ranks (FSDP2).")
+@click.option("--seed", type=int, help="Of everything that is drawn.")
+@click.option("--strict", is_flag=True, help="Stop if the doctor finds a problem in the data.")
+@click.option("--tensorboard", is_flag=True, help="Write TensorBoard files to FOLDER/tensorboard.")
+@click.option("--set", "assignments", multiple=True, metavar="KEY=VALUE", help="Any setting: --set train.clip_norm=0.5")
+@click.option("--json", "as_json", is_flag=True, help="Print the result (with --plan: the plan) as JSON.")
+def command(**options: Any) -> None:
+    """Train a translator on CORPUS: TSV, TMX or JSON lines, plain or compressed, or - for standard input.
+
+    The data are looked over, a model is planned for them, for this machine and for the time that --budget gives; the
+    folder in --output can be used from the first validation on. Ctrl-C saves; --resume goes on as if never stopped.
+    """
+    require("torch", "train", "training")
+    from dragoman.train.finish import TrainingResult
+    from dragoman.train.request import Request
+    from dragoman.train.run import train
+
+    request = Request(
+        recipe=_recipe(options),
+        output=_output(options),
+        budget_seconds=_budget(options["budget"]),
+        keep_shape=bool(options["preset"] or options["recipe_path"] or _sets_shape(options["assignments"])),
+        init=options["init"] or "",
+        strict=options["strict"],
+        tensorboard=options["tensorboard"],
+    )
+    outcome = train(request, resume=options["resume"], plan_only=options["plan_only"])
+    if options["as_json"]:
+        click.echo(json.dumps(outcome.to_mapping(), ensure_ascii=False))
+    if isinstance(outcome, TrainingResult) and outcome.reason == "interrupted":
+        sys.exit(130)
+
+
+def _recipe(options: dict[str, Any]) -> Any:
+    """The recipe that file, options and assignments make together; later ones win."""
+    from dragoman.config import preset
+    from dragoman.recipe import Recipe
+    from dragoman.settings import fill, override, read, to_mapping
+    from dragoman.text.corpus import corpus_of
+
+    path = options["recipe_path"]
+    values: dict[str, Any] = read(path) if path else {}
+    if options["preset"]:
+        chosen = preset(options["preset"])
+        values["model"] = without_default_widths(to_mapping(chosen.model))
+        values.setdefault("train", {})["label_smoothing"] = chosen.label_smoothing
+    languages = _languages(options)
+    data = values.setdefault("data", {})
+
+    def corpora(arguments: tuple[str, ...]) -> list[dict[str, Any]]:
+        return [to_mapping(corpus_of(argument, languages)) for argument in arguments]
+
+    given = list(corpora(options["corpora"]))
+    if bool(options["source"]) != bool(options["target"]):
+        raise DataError("--source and --target go together: the two sides, aligned line by line")
+    if options["source"]:
+        given.append({"path": options["source"], "target_path": options["target"], "languages": languages})
+    if given:
+        data["train"] = [{**corpus, "both_ways": options["both_ways"]} for corpus in given]
+    for name in ("valid", "test"):
+        if options[name]:
+            data[name] = corpora(options[name])
+    train = values.setdefault("train", {})
+    for name in ("seed", "lora"):
+        if options[name] is not None:
+            train[name] = options[name]
+    if options["shard"]:
+        train["shard"] = True
+    return fill(Recipe, override(values, options["assignments"]))
+
+
+def without_default_widths(model: dict[str, Any]) -> dict[str, Any]:
+    """Leave d_k and d_v open where they follow from d_model and num_heads, so that `--set` of those moves them too."""
+    default = model["d_model"] / model["num_heads"]
+    return {key: value for key, value in model.items() if key not in ("d_k", "d_v") or value != default}
+
+
+def _languages(options: dict[str, Any]) -> str:
+    source, target = options["source_language"], options["target_language"]
+    if bool(source) != bool(target):
+        raise ConfigError("--from and --to go together: the languages of the two sides")
+    return f"{source}-{target}" if source else ""
+
+
+def _output(options: dict[str, Any]) -> Path:
+    if options["output"] is None:
+        if not options["plan_only"]:
+            raise ConfigError("say where the model goes: --output models/mine")
+        return Path("models/unnamed")
+    return Path(options["output"])
+
+
+def _budget(text: str | None) -> float:
+    from dragoman.train.plan import parse_duration
+
+    return parse_duration(text) if text else 0.0
+
+
+def _sets_shape(assignments: tuple[str, ...]) -> bool:
+    shape = {"d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers"}
+    return any(a.partition("=")[0].strip().removeprefix("model.") in shape for a in assignments)

@@ -1,0 +1,130 @@
+"""The end of a run: which weights become the model, how good they are, and the folder that holds them."""
+
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dragoman.bundle import Bundle, model_card, state_to_weights
+from dragoman.recipe import CorpusConfig, Recipe
+from dragoman.settings import to_mapping
+from dragoman.text.corpus import content_hash
+from dragoman.text.metrics import corpus_scores
+from dragoman.train import checkpoint
+from dragoman.train.averaging import Weights
+from dragoman.train.checkpoint import Progress
+from dragoman.train.journal import Journal
+from dragoman.train.plan import Plan
+from dragoman.train.prepare import Prepared
+from dragoman.train.request import Request
+from dragoman.train.validate import Validation
+
+MOST_SCORED_PAIRS = 1000
+
+
+@dataclass(frozen=True)
+class TrainingResult:
+    """How a run ended, and where its model is."""
+
+    folder: str
+    reason: str
+    step: int
+    seconds: float
+    scores: list[dict[str, Any]]
+
+    def to_mapping(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Finisher:
+    """Writes the model folder: at every better validation, so that there always is one, and at the end."""
+
+    def __init__(
+        self,
+        request: Request,
+        plan: Plan,
+        recipe: Recipe,
+        prepared: Prepared,
+        validation: Validation,
+        journal: Journal,
+    ) -> None:
+        self.request = request
+        self.plan = plan
+        self.recipe = recipe
+        self.prepared = prepared
+        self.validation = validation
+        self.journal = journal
+
+    def keep(self, metrics: Mapping[str, Any], progress: Progress) -> None:
+        """Write the weights that were just validated, and were better than all before."""
+        on = f"validation, {len(self.validation.sampled)} pairs, greedy, step {progress.step}"
+        scores = [{"metric": name, "score": metrics[name], "on": on} for name in ("bleu", "chrf", "loss")]
+        self._write(scores, progress)
+
+    def nothing(self, progress: Progress) -> TrainingResult:
+        """What ranks other than the first have to say."""
+        return TrainingResult(str(self.request.output), progress.finished, progress.step, progress.seconds, [])
+
+    def finish(self, progress: Progress, weights: Weights) -> TrainingResult:
+        """Take the best validation's weights or the average of the last, whichever validates better; score, write."""
+        if progress.finished == "interrupted":
+            self.journal.say(f"stopped at step {progress.step}; the same command with --resume goes on from there")
+            return self.nothing(progress)
+        states = {"the best validation": checkpoint.load(weights.best)[0]}
+        if self.recipe.train.average > 1 and len(weights.last()) > 1:
+            states[f"the average of the last {len(weights.last())}"] = checkpoint.average(weights.last())
+        judged = {}
+        for name, state in states.items():
+            judged[name] = self.validation(state)[self.recipe.train.metric]
+        choose = min if self.recipe.train.metric == "loss" else max
+        chosen = choose(judged, key=judged.__getitem__)
+        self.validation.model.load_state_dict(states[chosen])
+        scores = self._score()
+        self._write(scores, progress)
+        figures = ", ".join(f"{score['metric']} {score['score']:.1f}" for score in scores)
+        self.journal.say(f"{self.request.output} has {chosen}: validation {figures}")
+        return TrainingResult(str(self.request.output), progress.finished, progress.step, progress.seconds, scores)
+
+    def _score(self) -> list[dict[str, Any]]:
+        """The validation set translated as `translate` will: with the recipe's search."""
+        indices = range(min(MOST_SCORED_PAIRS, len(self.validation.pairs)))
+        outputs = self.validation.translate(indices, self.recipe.search)
+        references = [self.validation.pairs[index].target for index in indices]
+        on = f"validation, {len(references):,} pairs, beam {self.recipe.search.beam}"
+        return [
+            {"metric": score.name, "score": score.value, "signature": score.signature, "on": on}
+            for score in corpus_scores(outputs, references, metrics=("bleu", "chrf"))
+        ]
+
+    def _write(self, scores: list[dict[str, Any]], progress: Progress) -> None:
+        config, model = self.recipe.model, self.validation.model
+        scorecard = {
+            "scores": scores,
+            "data": [self._described(corpus) for corpus in self.recipe.data.train],
+            "command": shlex.join(["dragoman", *sys.argv[1:]]),
+            "minutes": round(progress.seconds / 60, 1),
+            "steps": progress.step,
+            "target_tokens": progress.target_tokens,
+            "recipe": to_mapping(self.recipe),
+        }
+        Bundle.write(
+            self.request.output,
+            model_config=config,
+            search=self.recipe.search,
+            tokenizer=self.prepared.tokenizer,
+            weights=state_to_weights(model),
+            directions=self.prepared.directions,
+            card=model_card(
+                directions=self.prepared.directions,
+                model_config=config,
+                num_parameters=model.num_parameters(),
+                scorecard=scorecard,
+            ),
+            scorecard=scorecard,
+        )
+
+    def _described(self, corpus: CorpusConfig) -> dict[str, Any]:
+        name = Path(corpus.path).name + (f" + {Path(corpus.target_path).name}" if corpus.target_path else "")
+        return {"name": name, "sha256": content_hash([corpus])}

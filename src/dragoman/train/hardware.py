@@ -1,0 +1,58 @@
+"""What this machine gains from lower precision and from compiling: measured, not guessed."""
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from dragoman.recipe import TrainConfig
+
+WORTHWHILE = 1.1
+EARNS_BACK_SECONDS = 1800.0
+"""Compiling takes minutes to warm up; a shorter run does not earn them back, so `auto` does not even try."""
+
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def choose_precision(config: TrainConfig, device: torch.device) -> torch.dtype:
+    """The one asked for; for `auto`, bfloat16 where a matrix product is faster in it."""
+    if config.precision != "auto":
+        return PRECISIONS[config.precision]
+    wide, narrow = (_product_seconds(dtype, device) for dtype in (torch.float32, torch.bfloat16))
+    return torch.bfloat16 if wide > WORTHWHILE * narrow else torch.float32
+
+
+def compile_blocks(model: nn.Module) -> None:
+    """Compile each block on its own: they are alike, so one compilation serves all."""
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList):
+            for block in module:
+                block.compile(dynamic=True)
+
+
+def compiling_pays(run_step: Callable[[nn.Module], None], make_model: Callable[[], nn.Module]) -> tuple[float, float]:
+    """Seconds of a step without and with compiling, after both have warmed up."""
+    plain, compiled = make_model(), make_model()
+    compile_blocks(compiled)
+    return _step_seconds(lambda: run_step(plain)), _step_seconds(lambda: run_step(compiled))
+
+
+def _step_seconds(step: Callable[[], None], rounds: int = 3) -> float:
+    step()
+    step()
+    started = time.perf_counter()
+    for _ in range(rounds):
+        step()
+    return (time.perf_counter() - started) / rounds
+
+
+def _product_seconds(dtype: torch.dtype, device: torch.device) -> float:
+    """The best of a few products; the first runs set things up."""
+    matrix = torch.ones(256, 256, dtype=dtype, device=device)
+    best = float("inf")
+    for _ in range(5):
+        started = time.perf_counter()
+        (matrix @ matrix).sum().item()
+        best = min(best, time.perf_counter() - started)
+    return best

@@ -1,0 +1,97 @@
+"""The optimisers (section 5.3): Adam as in the paper, AdamW, and Muon for matrices with AdamW for the rest."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from dragoman.recipe import TrainConfig
+
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+"""Coefficients of the quintic a x + b x^3 + c x^5 that pulls all singular values towards 1 in few steps."""
+
+
+def make_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
+    """One or two optimisers that between them own every trainable parameter, each in one group."""
+    trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    betas = (config.beta1, config.beta2)
+    if config.optimizer == "adam":
+        parameters = [p for _, p in trainable]
+        return [torch.optim.Adam(parameters, lr=0.0, betas=betas, eps=config.epsilon, fused=_can_fuse(parameters))]
+    with_muon = config.optimizer == "muon"
+    matrices = [p for name, p in trainable if with_muon and p.ndim == 2 and not _is_embedding(name)]
+    others = [p for name, p in trainable if not any(p is matrix for matrix in matrices)]
+    optimizers: list[torch.optim.Optimizer] = [
+        torch.optim.AdamW(
+            others,
+            lr=0.0,
+            betas=betas,
+            eps=config.epsilon,
+            weight_decay=config.weight_decay,
+            fused=_can_fuse(others),
+        )
+    ]
+    if matrices:
+        optimizers.append(Muon(matrices, weight_decay=config.weight_decay))
+    return optimizers
+
+
+def set_learning_rate(optimizers: Iterable[torch.optim.Optimizer], rate: float) -> None:
+    """The rate of the next step, in every group."""
+    for optimizer in optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+
+
+class Muon(torch.optim.Optimizer):
+    """Momentum whose update is made orthogonal, matrix by matrix (Jordan et al.), scaled to the size of Adam's.
+
+    torch's own Muon takes its products in bfloat16, which most CPUs only emulate: here they are in float32 there.
+    """
+
+    def __init__(
+        self, matrices: Sequence[Tensor], momentum: float = 0.95, weight_decay: float = 0.0, num_steps: int = 5
+    ):
+        super().__init__(matrices, {"lr": 0.0, "momentum": momentum, "weight_decay": weight_decay})
+        self.num_steps = num_steps
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            for matrix in group["params"]:
+                if matrix.grad is None:
+                    continue
+                state = self.state[matrix]
+                if not state:
+                    state["momentum"] = torch.zeros_like(matrix)
+                state["momentum"].lerp_(matrix.grad, 1 - group["momentum"])
+                update = matrix.grad.lerp(state["momentum"], group["momentum"])
+                matrix.mul_(1 - group["lr"] * group["weight_decay"])
+                # The rows of a fused W_Q, W_K, W_V are three matrices; square blocks of them are made orthogonal.
+                height, width = matrix.shape
+                parts = height // width if height % width == 0 else 1
+                for part, target in zip(update.chunk(parts), matrix.chunk(parts), strict=True):
+                    scale = 0.2 * max(part.shape) ** 0.5
+                    target.sub_(orthogonal(part, self.num_steps), alpha=group["lr"] * scale)
+
+
+def orthogonal(matrix: Tensor, num_steps: int) -> Tensor:
+    """U V^T, roughly, of matrix = U S V^T, by Newton-Schulz steps."""
+    a, b, c = NEWTON_SCHULZ
+    x = matrix.bfloat16() if matrix.is_cuda else matrix
+    tall = x.shape[0] > x.shape[1]
+    x = x.T if tall else x
+    x = x / x.norm().clamp(min=1e-7)
+    for _ in range(num_steps):
+        gram = x @ x.T
+        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return (x.T if tall else x).to(matrix.dtype)
+
+
+def _is_embedding(name: str) -> bool:
+    return "embedding" in name
+
+
+def _can_fuse(parameters: Sequence[Tensor]) -> bool:
+    return all(p.device.type in ("cpu", "cuda") and p.is_floating_point() for p in parameters)

@@ -1,0 +1,199 @@
+"""What to train for this data, machine and time: the shape, the vocabulary, the batch and the number of steps.
+
+A plan is a recipe with nothing left open, and the reason for each choice. It counts floating-point operations, divides
+by what the machine was just measured to do, and takes the largest model that still gets through the data often enough.
+"""
+
+import math
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from dragoman.config import ModelConfig
+from dragoman.errors import ConfigError
+from dragoman.model.transformer import Transformer
+from dragoman.recipe import Recipe
+from dragoman.settings import fill, to_mapping
+from dragoman.text.learning import choose_vocab_size
+from dragoman.train.objective import Objective
+
+LADDER = (
+    {"d_model": 64, "d_ff": 256, "num_heads": 2, "encoder_layers": 2, "decoder_layers": 1},
+    {"d_model": 128, "d_ff": 512, "num_heads": 4, "encoder_layers": 3, "decoder_layers": 2},
+    {"d_model": 192, "d_ff": 768, "num_heads": 4, "encoder_layers": 4, "decoder_layers": 2},
+    {"d_model": 256, "d_ff": 1024, "num_heads": 4, "encoder_layers": 6, "decoder_layers": 2},
+    {"d_model": 384, "d_ff": 1536, "num_heads": 6, "encoder_layers": 6, "decoder_layers": 3},
+    {"d_model": 512, "d_ff": 2048, "num_heads": 8, "encoder_layers": 6, "decoder_layers": 6},
+)
+"""Shapes from small to the paper's base. Deep encoders and shallow decoders: reading is parallel, writing is not."""
+
+ENDING_SHARE = 0.06
+"""Of a budget, kept back for the last validation, the averaging and the model folder."""
+
+
+@dataclass(frozen=True)
+class DataSize:
+    """What a plan needs to know of the data; pieces are estimates until there is a tokenizer."""
+
+    pairs: int
+    source_characters: int
+    target_characters: int
+
+    def target_pieces(self, vocab_size: int) -> float:
+        """Of one pass: a larger vocabulary has longer pieces."""
+        return self.target_characters / characters_per_piece(vocab_size) + self.pairs
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The recipe to run, how long it should take, and why it is as it is."""
+
+    recipe: Recipe
+    target_tokens_per_second: float
+    seconds: float
+    memory_bytes: int
+    passes: float
+    reasons: tuple[str, ...]
+
+    def to_mapping(self) -> dict[str, Any]:
+        return to_mapping(self)
+
+    @classmethod
+    def from_mapping(cls, values: dict[str, Any]) -> "Plan":
+        return fill(cls, values)
+
+
+def characters_per_piece(vocab_size: int) -> float:
+    """About 2.6 at a thousand pieces, 3.7 at eight thousand: more by the logarithm."""
+    return 2.6 + 0.53 * math.log2(max(vocab_size, 500) / 1000)
+
+
+def operations_per_target_token(config: ModelConfig, source_ratio: float = 1.0) -> float:
+    """Multiplications and additions, forward and backward, for one target piece and its share of the source."""
+    assert config.d_k is not None
+    assert config.d_v is not None
+    attention = 2 * config.num_heads * (config.d_k + config.d_v) * config.d_model
+    feed_forward = (3 if config.activation == "swiglu" else 2) * config.d_model * config.d_ff
+    encoder = config.encoder_layers * (attention + feed_forward) * source_ratio
+    cross_source = config.decoder_layers * attention / 2 * source_ratio
+    decoder = config.decoder_layers * (1.5 * attention + feed_forward)
+    return 6 * (encoder + cross_source + decoder + config.vocab_size * config.d_model)
+
+
+def memory_of(config: ModelConfig, batch_tokens: int, micro_batches: int = 1) -> int:
+    """Bytes for weights, gradients, Adam's two moments and what a backward pass keeps; within a third or so."""
+    layers = config.encoder_layers + config.decoder_layers
+    with torch.device("meta"):
+        parameters = Transformer(config).num_parameters()
+    kept = layers * (14 * config.d_model + 3 * config.d_ff) * 4 * batch_tokens // micro_batches
+    return 300_000_000 + 20 * parameters + kept
+
+
+def measure_operations_per_second(seconds: float = 2.0) -> float:
+    """What this machine does in a training step of a small model, right now."""
+    config = ModelConfig(vocab_size=4000, **LADDER[3])  # type: ignore[arg-type]
+    objective = Objective(Transformer(config), config.padding_id, smoothing=0.1)
+    source_BS, target_BT = torch.randint(3, 4000, (2, 96, 12)).unbind()
+    objective(source_BS, target_BT, target_BT).smoothed.backward()
+    steps, started = 0, time.perf_counter()
+    while steps < 3 or time.perf_counter() - started < seconds:
+        objective(source_BS, target_BT, target_BT).smoothed.backward()
+        steps += 1
+    elapsed = time.perf_counter() - started
+    return steps * target_BT.numel() * operations_per_target_token(config) / elapsed
+
+
+def make_plan(
+    recipe: Recipe,
+    data: DataSize,
+    *,
+    operations_per_second: float,
+    budget_seconds: float = 0.0,
+    keep_shape: bool = False,
+    vocab_size: int = 0,
+) -> Plan:
+    """Settle what the recipe leaves open. `keep_shape` keeps its model; `vocab_size` is that of given pieces."""
+    reasons = []
+    pieces = vocab_size or recipe.tokenizer.vocab_size
+    if not pieces:
+        pieces = choose_vocab_size(data.source_characters + data.target_characters, num_reserved=270)
+        reasons.append(f"{pieces:,} pieces: so many are seen often enough in {data.pairs:,} pairs")
+    source_ratio = data.source_characters / max(1, data.target_characters)
+    pass_pieces = data.target_pieces(pieces)
+    training_seconds = budget_seconds * (1 - ENDING_SHARE)
+    needed = needed_passes(pass_pieces)
+
+    def passes_of(model: ModelConfig) -> float:
+        speed = operations_per_second / operations_per_target_token(model, source_ratio)
+        return training_seconds * speed / pass_pieces
+
+    if keep_shape:
+        model = replace(recipe.model, vocab_size=pieces)
+    else:
+        shapes = [replace(recipe.model, vocab_size=pieces, d_k=None, d_v=None, **shape) for shape in LADDER]  # type: ignore[arg-type]
+        shapes = shapes[: 1 + largest_for(pass_pieces)]
+        fitting = [shape for shape in shapes if not budget_seconds or passes_of(shape) >= needed]
+        model = fitting[-1] if fitting else shapes[0]
+        why = f"the largest that sees the data {needed:.0f} times in the time" if budget_seconds else "suits the data"
+        reasons.append(f"{_shape(model)}: {why}")
+    speed = operations_per_second / operations_per_target_token(model, source_ratio)
+    train = recipe.train
+    batch_tokens = train.batch_tokens if keep_shape else batch_for(pass_pieces, budget_seconds * speed)
+    steps = _steps(recipe, batch_tokens, pass_pieces, training_seconds * speed, needed)
+    passes = steps * batch_tokens / pass_pieces
+    reasons.append(f"{steps:,} steps of {batch_tokens:,} target pieces: {passes:.1f} passes over the data")
+    warmup = min(train.warmup_steps, max(1, steps // 10)) if budget_seconds else train.warmup_steps
+    validate = train.validate_steps or max(1, min(math.ceil(pass_pieces / batch_tokens), math.ceil(steps / 10)))
+    planned = replace(
+        recipe,
+        tokenizer=replace(recipe.tokenizer, vocab_size=0 if vocab_size else pieces),
+        model=model,
+        train=replace(train, batch_tokens=batch_tokens, max_steps=steps, warmup_steps=warmup, validate_steps=validate),
+    )
+    seconds = budget_seconds or steps * batch_tokens / speed
+    memory = memory_of(model, batch_tokens, train.micro_batches)
+    return Plan(planned, speed, seconds, memory, passes, tuple(reasons))
+
+
+def needed_passes(pass_pieces: float) -> float:
+    """How often a model should see the data at least: small data many times, a large corpus a few."""
+    return min(20.0, max(2.0, 6e6 / pass_pieces))
+
+
+def largest_for(pass_pieces: float) -> int:
+    """The highest rung of the ladder that so much data can teach."""
+    return sum(pass_pieces > least for least in (30_000, 120_000, 400_000, 2_500_000, 20_000_000))
+
+
+def batch_for(pass_pieces: float, affordable_pieces: float) -> int:
+    """Target pieces a step: few steps waste data, small batches waste the machine."""
+    total = affordable_pieces or 12 * pass_pieces
+    return int(min(4096, max(512, 256 * round(total / 2500 / 256))))
+
+
+def _steps(recipe: Recipe, batch_tokens: int, pass_pieces: float, affordable: float, needed: float) -> int:
+    train = recipe.train
+    if affordable:
+        return max(20, int(affordable / batch_tokens))
+    if train.max_steps:
+        return train.max_steps
+    return max(20, math.ceil((train.max_epochs or 2 * needed) * pass_pieces / batch_tokens))
+
+
+def _shape(model: ModelConfig) -> str:
+    return f"{model.encoder_layers}+{model.decoder_layers} layers, d_model {model.d_model}, d_ff {model.d_ff}"
+
+
+def parse_duration(text: str) -> float:
+    """`90s`, `30m`, `2h`, `1d` or plain minutes -> seconds."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+    number, unit = (text[:-1], text[-1]) if text[-1:] in units else (text, "m")
+    try:
+        seconds = float(number) * units[unit]
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise ConfigError(f"{text!r} is not a time: write 45m, 2h or 1d")
+    return seconds

@@ -1,0 +1,198 @@
+"""From corpora to what the loop eats: pieces, ids on disk, and a validation set that shares no sentence with them."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dragoman.cache import atomic_file, cache_folder
+from dragoman.errors import DataError
+from dragoman.recipe import CorpusConfig, Recipe
+from dragoman.text.corpus import Fault, Pair, content_hash, corpus_languages, read_records
+from dragoman.text.dataset import Dataset, build, cached
+from dragoman.text.holdout import hold_out
+from dragoman.text.mixture import Mixture
+from dragoman.text.tokenizer import Tokenizer
+
+MOST_VALID_PAIRS = 5000
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A corpus as it is learned from: as it stands, or with its sides exchanged."""
+
+    corpus: CorpusConfig
+    source: str
+    target: str
+    reverse: bool
+
+    def turn(self, pair: Pair) -> Pair:
+        return Pair(pair.target, pair.source, pair.number) if self.reverse else pair
+
+    @property
+    def name(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+@dataclass(frozen=True)
+class ValidPair:
+    """A pair to validate on, and the language to write."""
+
+    source: str
+    target: str
+    language: str
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that training needs of the data."""
+
+    tokenizer: Tokenizer
+    train: Mixture
+    valid: Mixture
+    valid_pairs: tuple[ValidPair, ...]
+    directions: tuple[str, ...]
+    num_skipped: int
+
+
+def directions_of(corpora: Sequence[CorpusConfig]) -> list[Direction]:
+    """Every corpus in each direction that is to be learned."""
+    directions = []
+    for corpus in corpora:
+        source, target = corpus_languages(corpus)
+        directions.append(Direction(corpus, source, target, reverse=False))
+        if corpus.both_ways:
+            directions.append(Direction(corpus, target, source, reverse=True))
+    return directions
+
+
+def usable(corpus: CorpusConfig) -> Iterator[Pair]:
+    """The pairs of a corpus. Lines that are none are passed over (the doctor has told), misaligned files are not."""
+    for record in read_records(corpus):
+        if not isinstance(record, Fault):
+            yield record
+        elif record.kind == "line-counts":
+            raise DataError(record.problem)
+
+
+def prepare(
+    recipe: Recipe, folder: Path, *, tokenizer: Tokenizer | None = None, say: Callable[[str], None] = lambda text: None
+) -> Prepared:
+    """Hold out, learn pieces (unless given), encode. What `folder` or the cache has already is not done again."""
+    held_out = _hold_out(recipe, folder, say)
+    directions = directions_of(recipe.data.train)
+    languages = sorted({direction.target for direction in directions})
+    tags = languages if len(languages) > 1 else []
+    tokenizer = tokenizer or _learn_pieces(recipe, folder, held_out, tags, say)
+    valid_directions = directions_of(recipe.data.valid) if recipe.data.valid else directions
+
+    def encode(direction: Direction, mask: NDArray[np.bool_] | None, wanted: bool, most: int | None) -> Dataset:
+        tag = tokenizer.language_id(direction.target) if tokenizer.languages else None
+        key = {
+            "data": content_hash([direction.corpus]),
+            "held_out": None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest(),
+            "wanted": wanted,
+            "most": most,
+            "reverse": direction.reverse,
+            "tokenizer": tokenizer.fingerprint(),
+            "tag": tag,
+            "max_length": recipe.model.max_length,
+            "max_ratio": recipe.data.max_ratio,
+        }
+        return cached(
+            cache_folder("data"),
+            key,
+            lambda path: build(
+                _chosen(direction, mask, wanted, most),
+                tokenizer,
+                path,
+                target_tag=tag,
+                max_length=recipe.model.max_length,
+                max_ratio=recipe.data.max_ratio,
+                keep_text=True,
+            ),
+        )
+
+    say("encoding the pairs")
+    masks = _masks_by_corpus(recipe, held_out)
+    train = [encode(d, masks[recipe.data.train.index(d.corpus)], False, None) for d in directions]
+    if recipe.data.valid:
+        valid = [encode(d, None, True, MOST_VALID_PAIRS) for d in valid_directions]
+    else:
+        valid = [encode(d, masks[recipe.data.train.index(d.corpus)], True, None) for d in directions]
+    pairs = [
+        ValidPair(text.source, text.target, direction.target)
+        for dataset, direction in zip(valid, valid_directions, strict=True)
+        for text in (dataset.text(index) for index in range(len(dataset)))
+    ]
+    return Prepared(
+        tokenizer=tokenizer,
+        train=Mixture(train, [direction.corpus.weight for direction in directions]),
+        valid=Mixture(valid),
+        valid_pairs=tuple(pairs),
+        directions=tuple(dict.fromkeys(direction.name for direction in directions)),
+        num_skipped=sum(sum(dataset.dropped.values()) for dataset in train),
+    )
+
+
+def _hold_out(recipe: Recipe, folder: Path, say: Callable[[str], None]) -> NDArray[np.bool_] | None:
+    """Which training pairs are kept for validation; None where a validation set is given."""
+    if recipe.data.valid:
+        return None
+    path = folder / "held-out.npy"
+    if path.exists():
+        mask: NDArray[np.bool_] = np.load(path, allow_pickle=False)
+        return mask
+    say("holding out pairs to validate on")
+    pairs = (pair for corpus in recipe.data.train for pair in usable(corpus))
+    held_out = hold_out(pairs, recipe.data.valid_pairs, recipe.train.seed)
+    if held_out.remark:
+        say(held_out.remark)
+    with atomic_file(path) as file, file.open("wb") as stream:
+        np.save(stream, held_out.mask)
+    return held_out.mask
+
+
+def _learn_pieces(
+    recipe: Recipe, folder: Path, held_out: NDArray[np.bool_] | None, tags: list[str], say: Callable[[str], None]
+) -> Tokenizer:
+    path = folder / "tokenizer.json"
+    if path.exists():
+        return Tokenizer.load(path)
+    say("learning the pieces")
+    tokenizer = Tokenizer.learn(_training_texts(recipe, held_out), recipe.tokenizer, tags)
+    with atomic_file(path) as file:
+        tokenizer.save(file)
+    return tokenizer
+
+
+def _training_texts(recipe: Recipe, held_out: NDArray[np.bool_] | None) -> Iterator[str]:
+    for corpus, mask in zip(recipe.data.train, _masks_by_corpus(recipe, held_out), strict=True):
+        for number, pair in enumerate(usable(corpus)):
+            if mask is None or not mask[number]:
+                yield pair.source
+                yield pair.target
+
+
+def _masks_by_corpus(recipe: Recipe, held_out: NDArray[np.bool_] | None) -> list[NDArray[np.bool_] | None]:
+    """The mask runs over all corpora, one after the other; here it is cut where they begin."""
+    if held_out is None or len(recipe.data.train) == 1:
+        return [held_out] * len(recipe.data.train)
+    masks: list[NDArray[np.bool_] | None] = []
+    start = 0
+    for corpus in recipe.data.train:
+        count = sum(1 for _ in usable(corpus))
+        masks.append(held_out[start : start + count])
+        start += count
+    return masks
+
+
+def _chosen(direction: Direction, mask: NDArray[np.bool_] | None, wanted: bool, most: int | None) -> Iterator[Pair]:
+    for number, pair in enumerate(usable(direction.corpus)):
+        if most is not None and number >= most:
+            return
+        if mask is None or mask[number] == wanted:
+            yield direction.turn(pair)

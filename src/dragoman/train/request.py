@@ -1,0 +1,87 @@
+"""What a training run was asked for, and the file that lets it be resumed as just that."""
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dragoman.errors import ConfigError, TrainingError
+from dragoman.recipe import Recipe
+from dragoman.settings import differences, fill, read, to_mapping
+from dragoman.text.corpus import content_hash
+from dragoman.train.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A recipe, where the model goes, and how to go about it."""
+
+    recipe: Recipe = field(default_factory=Recipe)
+    output: Path
+    budget_seconds: float = 0.0
+    keep_shape: bool = False
+    init: str = ""
+    strict: bool = False
+    tensorboard: bool = False
+
+
+class RunFile:
+    """`run.json`: the recipe as it was asked for, the plan that was made of it, and the hash of the data."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def check_folder(self, resume: bool) -> None:
+        """Refuse a folder that cannot be written, or that holds another run."""
+        if self.exists() and not resume:
+            raise TrainingError(
+                f"{self.path.parent.parent} holds a training run already: add --resume to go on with it, "
+                f"or choose another --output"
+            )
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            probe = self.path.with_name(f".writable-{os.getpid()}")
+            probe.touch()
+            probe.unlink(missing_ok=True)
+        except OSError as error:
+            raise TrainingError(f"cannot write to {self.path.parent.parent}: {error.strerror}") from error
+
+    def write(self, request: Request, plan: Plan) -> None:
+        """Remember what is about to be trained."""
+        values = {
+            "asked": to_mapping(request.recipe),
+            "init": request.init,
+            "budget_seconds": request.budget_seconds,
+            "data": content_hash(request.recipe.data.train),
+            "plan": plan.to_mapping(),
+        }
+        temporary = self.path.with_suffix(".part")
+        temporary.write_text(json.dumps(values, indent=1), encoding="utf-8")
+        os.replace(temporary, self.path)
+
+    def read(self, request: Request) -> tuple[Request, Plan]:
+        """The run as it was begun; a `TrainingError` if what is asked for now is something else."""
+        values = read(self.path)
+        try:
+            asked = fill(Recipe, values["asked"])
+            plan = Plan.from_mapping(values["plan"])
+        except (ConfigError, KeyError, TypeError) as error:
+            raise TrainingError(f"{self.path} cannot be resumed by this version: {error}") from error
+        if request.recipe.data.train and all(corpus.path != "-" for corpus in request.recipe.data.train):
+            changed = differences(asked, request.recipe)
+            if changed:
+                raise TrainingError(f"the recipe is not that of the run in {self.path.parent.parent}: {changed[0]}")
+        begun = Request(
+            recipe=asked,
+            output=request.output,
+            budget_seconds=float(values["budget_seconds"]),
+            init=values["init"],
+            keep_shape=True,
+            tensorboard=request.tensorboard,
+        )
+        if content_hash(asked.data.train) != values["data"]:
+            raise TrainingError("the training data have changed since the run began: start anew in another --output")
+        return begun, plan

@@ -1,0 +1,200 @@
+"""One training run from recipe to model folder: look, plan, prepare, train, finish. Stopped anywhere, it goes on.
+
+output/                 the model folder, usable from the first validation on
+output/training.jsonl   what happened; curves.png draws it
+output/run/             what resuming needs: run.json, checkpoints, the weights that may be averaged
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from dragoman.bundle import Bundle, find
+from dragoman.errors import TrainingError
+from dragoman.model.transformer import Transformer
+from dragoman.recipe import Recipe
+from dragoman.text.corpus import spool
+from dragoman.text.diagnosis import Diagnosis
+from dragoman.text.doctor import examine
+from dragoman.train import checkpoint, hardware
+from dragoman.train.checkpoint import Progress
+from dragoman.train.distributed import World, distribute, join_world, leave_world
+from dragoman.train.feed import PairFeed
+from dragoman.train.finish import Finisher, TrainingResult
+from dragoman.train.journal import Journal
+from dragoman.train.loop import Loop, to_tensors
+from dragoman.train.lora import adapt
+from dragoman.train.objective import Objective
+from dragoman.train.optimizer import make_optimizers
+from dragoman.train.plan import DataSize, Plan, make_plan, measure_operations_per_second
+from dragoman.train.prepare import Prepared, prepare
+from dragoman.train.request import Request, RunFile
+from dragoman.train.trackers import Tracker
+from dragoman.train.validate import Validation
+
+
+def train(
+    request: Request, *, resume: bool = False, plan_only: bool = False, trackers: Sequence[Tracker] = ()
+) -> TrainingResult | Plan:
+    """Run what is requested to its end, or to a signal. Events go to `trackers` besides the usual ones."""
+    world = join_world()
+    try:
+        with Journal(request, world, trackers) as journal:
+            if plan_only:
+                return _look_and_plan(request, journal)[1]
+            run_file = RunFile(request.output / "run" / "run.json")
+            if world.is_first:
+                _begin(request, run_file, resume, journal)
+            world.wait()
+            request, plan = run_file.read(request)
+            return _run(request, plan, world, journal)
+    finally:
+        leave_world(world)
+
+
+def _begin(request: Request, run_file: RunFile, resume: bool, journal: Journal) -> None:
+    """Leave a run file that says what to train: the one that is there, or that of a new plan."""
+    run_file.check_folder(resume)
+    if not run_file.exists():
+        if resume:
+            journal.say("there is nothing to resume yet: starting from the beginning")
+        run_file.write(*_look_and_plan(request, journal))
+
+
+def _look_and_plan(request: Request, journal: Journal) -> tuple[Request, Plan]:
+    """See what the data are like, and settle what the recipe leaves open."""
+    data = request.recipe.data
+    folder = request.output / "run"
+    if not data.train:
+        raise TrainingError("no corpus to train on: name a TSV, TMX or JSON lines file, or --source and --target")
+    corpora = tuple(spool(corpus, folder) if corpus.path == "-" else corpus for corpus in data.train)
+    request = replace(request, recipe=replace(request.recipe, data=replace(data, train=corpora)))
+    diagnosis = examine(corpora, data.valid, data.test, max_ratio=data.max_ratio)
+    journal.tell_diagnosis(diagnosis)
+    if request.strict and diagnosis.problems:
+        raise TrainingError(f"{len(diagnosis.problems)} problems in the data, first: {diagnosis.problems[0].what}")
+    tokenizer = Bundle.open(find(request.init)).tokenizer if request.init else None
+    plan = make_plan(
+        _initial_recipe(request),
+        _size(diagnosis, request.recipe),
+        operations_per_second=measure_operations_per_second(),
+        budget_seconds=request.budget_seconds,
+        keep_shape=request.keep_shape or bool(request.init),
+        vocab_size=tokenizer.vocab_size if tokenizer else 0,
+    )
+    journal.tell_plan(plan)
+    return request, plan
+
+
+def _initial_recipe(request: Request) -> Recipe:
+    """With --init the shape is that of the model that is gone on from."""
+    if not request.init:
+        return request.recipe
+    config = Bundle.open(find(request.init)).model_config
+    dropouts = {name: getattr(request.recipe.model, name) for name in ("dropout", "attention_dropout")}
+    return replace(request.recipe, model=replace(config, **dropouts))
+
+
+def _size(diagnosis: Diagnosis, recipe: Recipe) -> DataSize:
+    """Of one pass, both directions counted where both are learned."""
+    train = next(summary for summary in diagnosis.sets if summary.name == "train")
+    both = any(corpus.both_ways for corpus in recipe.data.train)
+    source, target = train.source.characters, train.target.characters
+    if both:
+        return DataSize(2 * train.kept, source + target, source + target)
+    return DataSize(train.kept, source, target)
+
+
+def _run(request: Request, plan: Plan, world: World, journal: Journal) -> TrainingResult:
+    recipe, folder = plan.recipe, request.output / "run"
+    base = Bundle.open(find(request.init)) if request.init else None
+    prepared = _prepared_by_one_first(recipe, folder, base, world, journal)
+    recipe = replace(recipe, model=replace(recipe.model, vocab_size=prepared.tokenizer.vocab_size))
+    model = _make_model(recipe, base).to(world.device)
+    precision = hardware.choose_precision(recipe.train, world.device)
+    objective = Objective(
+        model, prepared.tokenizer.padding_id, recipe.train.label_smoothing, recipe.train.r_drop, precision
+    )
+    feed = PairFeed(prepared.train, prepared.tokenizer, recipe, world.size)
+    compiled = _compile_if_it_pays(recipe, plan, objective, feed, world, journal)
+    validation = Validation(prepared, recipe, world.device)
+    finisher = Finisher(request, plan, recipe, prepared, validation, journal)
+    found = checkpoint.latest(folder)
+    tensors, progress = checkpoint.load(found) if found else ({}, Progress(total_steps=recipe.train.max_steps))
+    if progress.finished in ("interrupted", ""):
+        progress = progress.with_(finished="")
+    journal.start(progress, model, prepared, recipe, world, precision, compiled)
+    loop = Loop(
+        objective=distribute(objective, world, recipe.train.shard),
+        model=model,
+        optimizers=make_optimizers(model, recipe.train),
+        feed=feed,
+        validator=validation,
+        config=recipe.train,
+        d_model=recipe.model.d_model,
+        folder=folder,
+        world=world,
+        tell=journal.tell,
+        progress=progress,
+        log_bytes=journal.log_bytes,
+        deadline_seconds=request.budget_seconds,
+        on_better=finisher.keep if world.is_first else None,
+    )
+    if found:
+        loop.restore(tensors)
+    progress = loop.run()
+    journal.end(progress)
+    return finisher.finish(progress, loop.weights) if world.is_first else finisher.nothing(progress)
+
+
+def _prepared_by_one_first(
+    recipe: Recipe, folder: Path, base: Bundle | None, world: World, journal: Journal
+) -> Prepared:
+    """One process of a machine does the work and the others find it done."""
+
+    def work() -> Prepared:
+        return prepare(recipe, folder, tokenizer=base.tokenizer if base else None, say=journal.say)
+
+    if world.is_first_here:
+        prepared = work()
+        world.wait()
+        return prepared
+    world.wait()
+    return work()
+
+
+def _make_model(recipe: Recipe, base: Bundle | None) -> Transformer:
+    torch.manual_seed(recipe.train.seed)
+    model = Transformer(recipe.model)
+    if base is not None:
+        model.load_state_dict(base.load_model().state_dict())
+    if recipe.train.lora:
+        adapt(model, recipe.train.lora)
+    return model
+
+
+def _compile_if_it_pays(
+    recipe: Recipe, plan: Plan, objective: Objective, feed: PairFeed, world: World, journal: Journal
+) -> bool:
+    """As the recipe says; for `auto`, if a run this long would earn back the warm-up and a step gets faster."""
+    if recipe.train.compile == "off" or (recipe.train.compile == "auto" and plan.seconds < hardware.EARNS_BACK_SECONDS):
+        return False
+    if recipe.train.compile == "auto":
+        batch = to_tensors(feed.parts(0, 0, 0, 1, 1)[0], world.device)
+
+        def step(model: nn.Module) -> None:
+            probe = Objective(model, objective.padding_id, objective.smoothing, precision=objective.precision)
+            probe(*batch).smoothed.backward()
+
+        plain, compiled = hardware.compiling_pays(step, lambda: Transformer(recipe.model).to(world.device))
+        pays = plain > hardware.WORTHWHILE * compiled
+        journal.say(
+            f"torch.compile: a step takes {compiled:.2f} s with it, {plain:.2f} s without: {'on' if pays else 'off'}"
+        )
+        if not pays:
+            return False
+    hardware.compile_blocks(objective.model)
+    return True

@@ -1,0 +1,101 @@
+"""An interrupted run goes on as if it had not been: the same bits at the end."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from commands import environment, run, train_command, weights_hash
+from synthetic import make_pairs, write_pairs
+
+SETTINGS = {
+    "train.max_steps": 90,
+    "train.validate_steps": 30,
+    "train.average": 2,
+    "train.ema_decay": 0.9,
+    "train.save_seconds": 0.3,
+    "tokenizer.dropout": 0.1,
+}
+MORE = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_pairs(tmp_path_factory.mktemp("corpus") / "pairs.tsv", make_pairs(500))
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    finished = run(train_command(corpus, folder / "model", *MORE), folder / "cache")
+    assert finished.returncode == 0, finished.stderr
+    return folder / "model"
+
+
+def wait_for_step(folder: Path, step: int, process: subprocess.Popen[bytes]) -> None:
+    """Until the log says that the run has got there, or it has ended."""
+    log = folder / "training.jsonl"
+    while process.poll() is None:
+        if log.exists() and any(f'"step": {number},' in log.read_text() for number in range(step, step + 10)):
+            return
+        time.sleep(0.02)
+
+
+@pytest.mark.slow
+def test_kill_9_at_random_moments_then_resume_gives_the_same_weights(
+    corpus: Path, uninterrupted: Path, tmp_path: Path
+) -> None:
+    command = train_command(corpus, tmp_path / "model", *MORE)
+    draw = random.Random()
+    kills = 0
+    for step in (1, 10, 40, 70):
+        process = subprocess.Popen(
+            [*command, "--resume"], env=environment(tmp_path / "cache"), stderr=subprocess.DEVNULL
+        )
+        wait_for_step(tmp_path / "model", step, process)
+        time.sleep(draw.uniform(0, 0.4))
+        kills += process.poll() is None
+        process.kill()
+        process.wait()
+    assert kills >= 2
+    finished = run([*command, "--resume"], tmp_path / "cache")
+    assert finished.returncode == 0, finished.stderr
+    assert weights_hash(tmp_path / "model") == weights_hash(uninterrupted)
+
+
+@pytest.mark.slow
+def test_a_resumed_log_reads_as_if_never_interrupted(corpus: Path, uninterrupted: Path, tmp_path: Path) -> None:
+    command = train_command(corpus, tmp_path / "model", *MORE)
+    process = subprocess.Popen(command, env=environment(tmp_path / "cache"), stderr=subprocess.PIPE)
+    wait_for_step(tmp_path / "model", 40, process)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"--resume" in told
+    assert run([*command, "--resume"], tmp_path / "cache").returncode == 0
+
+    def steps(folder: Path) -> list[tuple[int, float]]:
+        events = map(json.loads, (folder / "training.jsonl").read_text().splitlines())
+        return [(event["step"], event["loss"]) for event in events if event["event"] in ("step", "validation")]
+
+    # The window of the line in which the run was stopped has fewer steps; every other line is the same.
+    ours, whole = steps(tmp_path / "model"), steps(uninterrupted)
+    assert [step for step, _ in ours] == [step for step, _ in whole]
+    assert sum(a != b for a, b in zip(ours, whole, strict=True)) <= 1
+    assert weights_hash(tmp_path / "model") == weights_hash(uninterrupted)
+
+
+def test_resume_with_a_changed_recipe_names_the_key(corpus: Path, uninterrupted: Path, tmp_path: Path) -> None:
+    refused = run(train_command(corpus, uninterrupted, *MORE, "--resume", "--seed", "7"), tmp_path)
+    assert refused.returncode == 2
+    assert "train.seed: 1 -> 7" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_a_folder_with_a_run_is_not_overwritten(corpus: Path, uninterrupted: Path, tmp_path: Path) -> None:
+    refused = run(train_command(corpus, uninterrupted, *MORE), tmp_path)
+    assert refused.returncode == 2
+    assert "holds a training run already: add --resume to go on with it, or choose another --output" in refused.stderr
