@@ -14,13 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.config import ModelConfig, preset
-from dragoman.model.position import sinusoid
+from dragoman.config import preset
 from dragoman.model.transformer import Transformer
 from dragoman.train.objective import Objective
+from rivals import TorchTransformer
 
 Ids = tuple[Tensor, Tensor, Tensor]
 
@@ -41,43 +40,6 @@ def make_batches(count: int, batch_tokens: int, vocab_size: int, seed: int = 7) 
             target[row, : t + 1] = torch.from_numpy(rng.integers(3, vocab_size, t + 1))
         batches.append((source, target[:, :-1].clone(), target[:, 1:].clone()))
     return batches
-
-
-class TorchTransformer(nn.Module):
-    """What a careful person writes around `nn.Transformer`: scaled, tied embeddings, sinusoids, causal mask."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.pieces = nn.Embedding(config.vocab_size, config.d_model)
-        nn.init.normal_(self.pieces.weight, std=config.d_model**-0.5)
-        self.register_buffer("table", sinusoid(config.max_length, config.d_model))
-        self.dropout = nn.Dropout(config.dropout)
-        self.body = nn.Transformer(
-            config.d_model,
-            config.num_heads,
-            config.encoder_layers,
-            config.decoder_layers,
-            config.d_ff,
-            config.dropout,
-            batch_first=True,
-        )
-
-    def embed(self, ids: Tensor) -> Tensor:
-        return self.dropout(self.pieces(ids) * self.pieces.embedding_dim**0.5 + self.table[: ids.shape[1]])
-
-    def forward(self, source: Tensor, target_in: Tensor, target_out: Tensor) -> Tensor:
-        padding = source == 0
-        causal = nn.Transformer.generate_square_subsequent_mask(target_in.shape[1])
-        hidden = self.body(
-            self.embed(source),
-            self.embed(target_in),
-            tgt_mask=causal,
-            src_key_padding_mask=padding,
-            memory_key_padding_mask=padding,
-            tgt_is_causal=True,
-        )
-        logits = F.linear(hidden, self.pieces.weight)
-        return F.cross_entropy(logits.flatten(0, 1), target_out.flatten(), ignore_index=0, label_smoothing=0.1)
 
 
 def time_pass(run: Callable[[Ids], Tensor], model: nn.Module, batches: list[Ids]) -> float:

@@ -14,8 +14,12 @@ from dragoman.errors import DragomanError
 from dragoman.settings import nearest
 
 COMMANDS = {
+    "translate": "Translate text, lines or files.",
     "train": "Train a translator on parallel text.",
     "doctor": "Look parallel text over before hours are spent on it.",
+    "evaluate": "Say how well a model translates, in numbers that others can match.",
+    "compare": "Say whether one model or output is better than another, or it is chance.",
+    "info": "Print what a model folder holds.",
     "paper": "Check the model against the paper, figure by figure.",
 }
 

@@ -54,7 +54,7 @@ def command(**options: Any) -> None:
     require("torch", "train", "training")
     from dragoman.train.finish import TrainingResult
     from dragoman.train.request import Request
-    from dragoman.train.run import train
+    from dragoman.train.run import train_model
 
     request = Request(
         recipe=_recipe(options),
@@ -65,7 +65,7 @@ def command(**options: Any) -> None:
         strict=options["strict"],
         tensorboard=options["tensorboard"],
     )
-    outcome = train(request, resume=options["resume"], plan_only=options["plan_only"])
+    outcome = train_model(request, resume=options["resume"], plan_only=options["plan_only"])
     if options["as_json"]:
         click.echo(json.dumps(outcome.to_mapping(), ensure_ascii=False))
     if isinstance(outcome, TrainingResult) and outcome.reason == "interrupted":

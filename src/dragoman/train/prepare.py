@@ -54,6 +54,7 @@ class Prepared:
     train: Mixture
     valid: Mixture
     valid_pairs: tuple[ValidPair, ...]
+    watched: Mixture | None
     directions: tuple[str, ...]
     num_skipped: int
 
@@ -128,14 +129,25 @@ def prepare(
         for dataset, direction in zip(valid, valid_directions, strict=True)
         for text in (dataset.text(index) for index in range(len(dataset)))
     ]
+    watched = [encode(d, None, True, MOST_VALID_PAIRS) for d in directions_of(recipe.data.watch)]
+    _write_valid_pairs(folder, valid, valid_directions)
     return Prepared(
         tokenizer=tokenizer,
         train=Mixture(train, [direction.corpus.weight for direction in directions]),
         valid=Mixture(valid),
         valid_pairs=tuple(pairs),
+        watched=Mixture(watched) if watched else None,
         directions=tuple(dict.fromkeys(direction.name for direction in directions)),
         num_skipped=sum(sum(dataset.dropped.values()) for dataset in train),
     )
+
+
+def _write_valid_pairs(folder: Path, datasets: Sequence[Dataset], directions: Sequence[Direction]) -> None:
+    """Keep what was validated on: a model that goes on from this one watches it, to see what it forgets."""
+    for dataset, direction in zip(datasets, directions, strict=True):
+        with atomic_file(folder / f"valid.{direction.name}.tsv") as file:
+            texts = (dataset.text(index) for index in range(len(dataset)))
+            file.write_text("".join(f"{text.source}\t{text.target}\n" for text in texts), encoding="utf-8")
 
 
 def _hold_out(recipe: Recipe, folder: Path, say: Callable[[str], None]) -> NDArray[np.bool_] | None:

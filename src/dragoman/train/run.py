@@ -15,7 +15,7 @@ from torch import nn
 from dragoman.bundle import Bundle, find
 from dragoman.errors import TrainingError
 from dragoman.model.transformer import Transformer
-from dragoman.recipe import Recipe
+from dragoman.recipe import CorpusConfig, Recipe
 from dragoman.text.corpus import spool
 from dragoman.text.diagnosis import Diagnosis
 from dragoman.text.doctor import examine
@@ -36,7 +36,7 @@ from dragoman.train.trackers import Tracker
 from dragoman.train.validate import Validation
 
 
-def train(
+def train_model(
     request: Request, *, resume: bool = False, plan_only: bool = False, trackers: Sequence[Tracker] = ()
 ) -> TrainingResult | Plan:
     """Run what is requested to its end, or to a signal. Events go to `trackers` besides the usual ones."""
@@ -90,12 +90,15 @@ def _look_and_plan(request: Request, journal: Journal) -> tuple[Request, Plan]:
 
 
 def _initial_recipe(request: Request) -> Recipe:
-    """With --init the shape is that of the model that is gone on from."""
+    """With --init the shape is that of the model that is gone on from, and what that was validated on is watched."""
+    recipe = request.recipe
     if not request.init:
-        return request.recipe
-    config = Bundle.open(find(request.init)).model_config
-    dropouts = {name: getattr(request.recipe.model, name) for name in ("dropout", "attention_dropout")}
-    return replace(request.recipe, model=replace(config, **dropouts))
+        return recipe
+    base = Bundle.open(find(request.init))
+    dropouts = {name: getattr(recipe.model, name) for name in ("dropout", "attention_dropout", "activation_dropout")}
+    left_behind = sorted((base.path / "run").glob("valid.*.tsv"))
+    watch = recipe.data.watch or tuple(CorpusConfig(path=str(path)) for path in left_behind)
+    return replace(recipe, model=replace(base.model_config, **dropouts), data=replace(recipe.data, watch=watch))
 
 
 def _size(diagnosis: Diagnosis, recipe: Recipe) -> DataSize:

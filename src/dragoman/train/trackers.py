@@ -18,7 +18,7 @@ from dragoman.errors import require
 Tracker = Callable[[Mapping[str, Any]], None]
 
 STEP_SCALARS = ("loss", "learning_rate", "gradient_norm", "target_tokens_per_second", "padding", "epoch", "skipped")
-VALIDATION_SCALARS = ("loss", "perplexity", "bleu", "chrf")
+VALIDATION_SCALARS = ("loss", "perplexity", "bleu", "chrf", "watched_loss")
 
 
 class Fanout:

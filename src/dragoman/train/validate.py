@@ -30,6 +30,7 @@ class Validation:
 
     def __init__(self, prepared: Prepared, recipe: Recipe, device: torch.device) -> None:
         self.data = prepared.valid
+        self.watched = prepared.watched
         self.pairs = prepared.valid_pairs
         self.tokenizer = prepared.tokenizer
         self.recipe = recipe
@@ -42,7 +43,7 @@ class Validation:
 
     def __call__(self, state: Mapping[str, Tensor]) -> dict[str, Any]:
         self.model.load_state_dict(state)
-        loss = self.loss()
+        loss = self.loss(self.data)
         outputs = self.translate(self.sampled, SearchConfig(beam=1))
         references = [self.pairs[index].target for index in self.sampled]
         bleu, chrf = corpus_scores(outputs, references, metrics=("bleu", "chrf"))
@@ -50,14 +51,16 @@ class Validation:
             {"source": self.pairs[self.sampled[i]].source, "reference": references[i], "output": outputs[i]}
             for i in self.shown
         ]
-        perplexity = math.exp(min(loss, 700.0))
-        return {"loss": loss, "perplexity": perplexity, "bleu": bleu.value, "chrf": chrf.value, "samples": samples}
+        metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700.0)), "bleu": bleu.value, "chrf": chrf.value}
+        if self.watched is not None:
+            metrics["watched_loss"] = self.loss(self.watched)
+        return {**metrics, "samples": samples}
 
     @torch.inference_mode()
-    def loss(self) -> float:
+    def loss(self, data: Mixture) -> float:
         """Nats per target piece, unsmoothed."""
         model, total, num_tokens = self.model, 0.0, 0
-        for batch in batches_in_order(self.data, self.tokenizer, self.recipe.train.batch_tokens):
+        for batch in batches_in_order(data, self.tokenizer, self.recipe.train.batch_tokens):
             source_BS, target_in_BT, target_out_BT = to_tensors(batch, self.device)
             real_BT = target_out_BT != self.tokenizer.padding_id
             hidden_ND = model.hidden(source_BS, target_in_BT)[real_BT].float()

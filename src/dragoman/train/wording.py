@@ -24,6 +24,7 @@ VALIDATION_FACTS = {
     "chrf": "chrF {:.1f}",
     "loss": "loss {:.3f}",
     "perplexity": "perplexity {:.2f}",
+    "watched_loss": "loss on what was learned before {:.3f}",
 }
 REASONS = {
     "finished": "finished",

@@ -1,0 +1,81 @@
+"""How `dragoman translate` shows translations: lines, JSON, alignments, and warnings on standard error."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from dragoman.translator import Translation
+
+_SHOWN_WARNINGS = 5
+
+
+def line(source: str, translation: Translation, options: dict[str, Any]) -> str:
+    """A translation in one line, alternatives after tabs."""
+    if options["as_json"]:
+        return json_line(source, translation)
+    return "\t".join([translation.text, *translation.alternatives])
+
+
+def json_line(source: str, translation: Translation) -> str:
+    """A translation and all there is to know about it, as JSON in one line."""
+    sentences = [
+        {
+            "source": sentence.source,
+            "target": sentence.target,
+            "score": round(sentence.score, 4),
+            "confidence": round(sentence.confidence, 4),
+            "alignment": [[link.source, link.target, link.weight] for link in sentence.alignment],
+        }
+        for sentence in translation.sentences
+    ]
+    record = {
+        "source": source,
+        "text": translation.text,
+        "score": round(translation.score, 4),
+        "confidence": round(translation.confidence, 4),
+        "alternatives": list(translation.alternatives),
+        "warnings": list(translation.warnings),
+        "sentences": sentences,
+    }
+    return json.dumps(record, ensure_ascii=False)
+
+
+def draw(translation: Translation, options: dict[str, Any]) -> None:
+    """Draw the alignment of each sentence, if that is asked for."""
+    if options["align"] and not options["as_json"]:
+        from dragoman.cli._alignment import draw_alignment
+
+        columns = shutil.get_terminal_size().columns
+        for sentence in translation.sentences:
+            click.echo(f"\n{draw_alignment(sentence, columns)}\n")
+
+
+class Warnings:
+    """Tells the first few warnings of a file line by line, and counts the rest."""
+
+    def __init__(self, name: str, silent: bool) -> None:
+        self.number = 0
+        self._name = name
+        self._silent = silent
+        self._told = self._untold = 0
+
+    def add(self, translation: Translation) -> None:
+        """The translation of the next line."""
+        self.number += 1
+        if self._silent or not translation.warnings:
+            return
+        if self._told < _SHOWN_WARNINGS:
+            self._told += 1
+            click.echo(f"dragoman: {self._name}:{self.number}: {'; '.join(translation.warnings)}", err=True)
+        else:
+            self._untold += 1
+
+    def summarize(self) -> None:
+        """Say how many were not told."""
+        if self._untold:
+            click.echo(f"dragoman: {self._untold} more lines have warnings, --json shows all", err=True)

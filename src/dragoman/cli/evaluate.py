@@ -1,0 +1,155 @@
+"""`dragoman evaluate`: how well a model translates, in numbers that others can match."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from dragoman.cli._scoring import (
+    Model,
+    check_place,
+    open_model,
+    progress,
+    read_test,
+    score_options,
+    scoring_options,
+    stdout_console,
+    write_text,
+)
+from dragoman.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from dragoman.evaluate.evaluation import Evaluation
+    from dragoman.evaluate.scores import ScoreOptions
+    from dragoman.evaluate.testset import TestSet
+
+
+@click.command("evaluate")
+@click.option("--model", metavar="MODEL", help="A model's folder or name.")
+@click.option("--hypotheses", metavar="FILE", help="Score this output, a line a sentence, instead of a model.")
+@scoring_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--report", metavar="FILE", type=click.Path(dir_okay=False), help="Write an HTML page as well.")
+@click.option("--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write the translations, a line each.")
+def command(
+    model: str | None,
+    hypotheses: str | None,
+    test_file: str | None,
+    source_file: str | None,
+    target_file: str | None,
+    source_language: str | None,
+    target_language: str | None,
+    limit: int | None,
+    lowercase: bool,
+    tokenize: str,
+    beam: int | None,
+    engine: str | None,
+    compute_type: str | None,
+    as_json: bool,
+    report: str | None,
+    output: str | None,
+) -> None:
+    """Translate a test set and score the output: BLEU, chrF, chrF++ and TER as sacreBLEU gives them, with their
+    signatures; scores by length; signs of trouble; speed.
+
+    \b
+    dragoman evaluate --model my-model --test pairs.tsv --report report.html
+    dragoman evaluate --hypotheses output.txt --test pairs.tsv
+    """
+    if bool(model) == bool(hypotheses):
+        raise ConfigError("expected one thing to evaluate: give --model MODEL, or --hypotheses FILE")
+    idle = [name for name, given in (("--beam", beam), ("--engine", engine), ("--compute-type", compute_type)) if given]
+    if hypotheses and idle:
+        raise ConfigError(f"{idle[0]} does nothing to an output that exists already: leave it out, or give --model")
+    check_place(report, "the report")
+    check_place(output, "the output")
+    scoring = score_options(lowercase, tokenize)
+    test = read_test(test_file, source_file, target_file, source_language, target_language, limit)
+    if hypotheses:
+        evaluation = _evaluate_file(hypotheses, test, scoring, limit)
+    else:
+        opened = open_model(model or "", languages=test.languages, engine=engine, compute_type=compute_type, beam=beam)
+        evaluation = _evaluate_model(opened, test, scoring, aligned=bool(report))
+    if output:
+        lines = (" ".join(line.hypothesis.split("\n")) for line in evaluation.lines)
+        write_text(output, "the output", "".join(f"{line}\n" for line in lines))
+    if report:
+        from dragoman.evaluate.report import report as page
+
+        write_text(report, "the report", page(evaluation))
+    if as_json:
+        click.echo(json.dumps(evaluation.summary(), ensure_ascii=False, indent=1))
+        return
+    print_evaluation(evaluation, stdout_console())
+    for name, path in (("output", output), ("report", report)):
+        if path:
+            click.echo(f"{name}: {path}")
+
+
+def print_evaluation(evaluation: Evaluation, console: Console) -> None:
+    """The evaluation for a person."""
+    from rich.text import Text
+
+    from dragoman.evaluate.quality import MEANINGS
+
+    console.print(Text(f"{evaluation.system.name} on {evaluation.test_set}", style="bold"))
+    facts = [("pairs", f"{evaluation.num_pairs:,}"), *evaluation.system.facts()]
+    console.print(Text(", ".join(f"{key} {value}" for key, value in facts), style="dim"))
+    console.print()
+    scores = _table(("score", "left"), ("", "right"), ("signature", "left"))
+    for score in evaluation.scores:
+        scores.add_row(score.name, f"{score.value:.2f}", score.signature)
+    console.print(scores)
+    console.print()
+    buckets = _table(("words in the source", "left"), ("pairs", "right"), ("BLEU", "right"), ("chrF", "right"))
+    for bucket in evaluation.buckets:
+        buckets.add_row(bucket.length, f"{bucket.num_pairs:,}", f"{bucket.bleu:.1f}", f"{bucket.chrf:.1f}")
+    console.print(buckets)
+    console.print()
+    signs = _table(("sign of trouble", "left"), ("lines", "right"), ("share", "right"), ("", "left"))
+    for rate in evaluation.rates:
+        signs.add_row(rate.kind, f"{rate.count:,}", f"{100 * rate.share:.2f} %", MEANINGS[rate.kind])
+    console.print(signs)
+    if evaluation.speed is not None:
+        speed = evaluation.speed
+        console.print()
+        console.print(
+            f"{evaluation.num_warned:,} lines with a warning; {speed.sentences_per_second:,.1f} sentences/s, "
+            f"{speed.target_words_per_second:,.0f} words of output/s, split at white space"
+        )
+
+
+def _table(*columns: tuple[str, str]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for head, side in columns:
+        if side == "right":
+            table.add_column(head, justify="right", no_wrap=True)
+        else:
+            table.add_column(head, overflow="fold")
+    return table
+
+
+def _evaluate_file(path: str, test: TestSet, scoring: ScoreOptions, limit: int | None) -> Evaluation:
+    from dragoman.evaluate.evaluation import System
+    from dragoman.evaluate.scores import evaluate_output
+    from dragoman.evaluate.testset import read_hypotheses
+    from dragoman.text.lines import name_of
+
+    return evaluate_output(read_hypotheses(path, test, limit or 0), test, scoring, system=System(name=name_of(path)))
+
+
+def _evaluate_model(model: Model, test: TestSet, scoring: ScoreOptions, aligned: bool) -> Evaluation:
+    from dragoman.evaluate.report import SHOWN
+    from dragoman.evaluate.scores import add_alignments, evaluate_model
+
+    with progress(f"translating with {model.system.name}", len(test)) as done:
+        evaluation = evaluate_model(model, test, scoring, system=model.system, progress=done)
+    return add_alignments(evaluation, replace(model, align=True), SHOWN) if aligned else evaluation

@@ -1,0 +1,247 @@
+"""`dragoman translate`: text in, text out."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dragoman.cli._translations import Warnings, draw, json_line, line
+from dragoman.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from dragoman.translator import TranslateOptions, Translation, Translator
+
+_STANDARD_INPUT = "-"
+
+
+@click.command(name="translate", short_help="Translate text, a file, or standard input.")
+@click.argument("words", nargs=-1, metavar="[TEXT]...")
+@click.option("--model", metavar="MODEL", help="A model's folder, or its name in the box (see `dragoman models`).")
+@click.option("--from", "source_language", metavar="LANG", help="The language of the text.")
+@click.option("--to", "target_language", metavar="LANG", help="The language to translate into.")
+@click.option("--input", "input_path", metavar="FILE", help="Translate this file, line by line; - is standard input.")
+@click.option(
+    "--output",
+    "output_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write to this file; an interrupted run goes on.",
+)
+@click.option(
+    "--beam", type=click.IntRange(min=1), metavar="N", help="Hypotheses kept open; the model's own if not given."
+)
+@click.option(
+    "--alternatives",
+    type=click.IntRange(min=0, max=100),
+    default=0,
+    metavar="N",
+    help="Other translations besides the best.",
+)
+@click.option("--sample", is_flag=True, help="Draw a translation at random, as likely as the model holds it.")
+@click.option("--temperature", type=float, metavar="T", help="With --sample: below 1 tamer, above 1 bolder.")
+@click.option("--top-k", type=int, metavar="K", help="With --sample: only from the K likeliest pieces.")
+@click.option("--top-p", type=float, metavar="P", help="With --sample: only from the likeliest pieces with this share.")
+@click.option("--seed", type=int, metavar="N", help="With --sample: the same seed, the same translation.")
+@click.option("--glossary", "glossary_path", metavar="TSV", help="Terms and what they must become, tab-separated.")
+@click.option("--align", is_flag=True, help="Draw which words belong together.")
+@click.option("--json", "as_json", is_flag=True, help="A JSON object a line: text, score, alignment, warnings.")
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", "ctranslate2", "torch"]),
+    default="auto",
+    show_default=True,
+    help="Who runs the model.",
+)
+@click.option(
+    "--compute-type",
+    type=click.Choice(["int8", "float32"]),
+    default="int8",
+    show_default=True,
+    help="CTranslate2's numbers.",
+)
+@click.option(
+    "--workers", type=click.IntRange(min=0), default=0, metavar="N", help="Batches at once; one a core if not given."
+)
+@click.option("--no-guards", is_flag=True, help="Take what the model writes: no checks, no second tries.")
+@click.option(
+    "--strict", is_flag=True, help="Refuse a sentence that is too long for the model; else it is cut, with a warning."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Say what is being done.")
+def command(**options: Any) -> None:
+    """Translate TEXT, a file (--input), or standard input, line by line.
+
+    \b
+    dragoman translate "Je suis étudiant."
+    echo "Je suis étudiant." | dragoman translate --to en
+    dragoman translate --input book.fr --output book.en
+    """
+    logging.basicConfig(format="dragoman: %(message)s", level=logging.INFO if options["verbose"] else logging.WARNING)
+    for name in ("input", "output"):
+        if options["words"] and options[f"{name}_path"]:
+            raise ConfigError(f"TEXT and --{name} FILE are given, expected one of them: files are translated by line")
+    settings = _settings(options)
+    if options["words"]:
+        _translate_text(_load(options, workers=options["workers"] or 1), " ".join(options["words"]), settings, options)
+    else:
+        _translate_lines(options["input_path"] or _STANDARD_INPUT, settings, options)
+    sys.stdout.flush()
+
+
+def _settings(options: dict[str, Any]) -> TranslateOptions:
+    """What the translator is told."""
+    from dragoman.translator import Glossary, Sampling
+
+    chosen = {name: options[name] for name in ("temperature", "top_k", "top_p", "seed") if options[name] is not None}
+    if chosen and not options["sample"]:
+        raise ConfigError(f"--{next(iter(chosen)).replace('_', '-')} is about drawing translations: give --sample too")
+    return {
+        "source": options["source_language"],
+        "target": options["target_language"],
+        "beam": options["beam"],
+        "alternatives": options["alternatives"],
+        "sampling": Sampling(**chosen) if options["sample"] else None,
+        "glossary": Glossary.read(options["glossary_path"]) if options["glossary_path"] else None,
+        "align": options["align"] or options["as_json"],
+        "guards": not options["no_guards"],
+        "strict": options["strict"],
+    }
+
+
+def _find_model(options: dict[str, Any]) -> Path:
+    """The model that is named, or the one in the box for the languages; French to English if nothing is said."""
+    from dragoman.bundle import find, find_direction
+
+    if options["model"]:
+        return find(options["model"])
+    source, target = options["source_language"], options["target_language"]
+    return find_direction(source, target) if source or target else find_direction("fr", "en")
+
+
+def _load(options: dict[str, Any], workers: int) -> Translator:
+    from dragoman.translator import load
+
+    folder = _find_model(options)
+    return load(folder, engine=options["engine"], compute_type=options["compute_type"], workers=workers)
+
+
+def _translate_text(translator: Translator, text: str, settings: TranslateOptions, options: dict[str, Any]) -> None:
+    translation = translator.translate(text, **settings)
+    if options["as_json"]:
+        click.echo(json_line(text, translation))
+        return
+    click.echo("\n".join([translation.text, *translation.alternatives]))
+    draw(translation, options)
+    for warning in translation.warnings:
+        click.echo(f"dragoman: {warning}", err=True)
+
+
+def _translate_lines(path: str, settings: TranslateOptions, options: dict[str, Any]) -> None:
+    from dragoman.text.lines import lines_of, name_of
+
+    interactive = path == _STANDARD_INPUT and sys.stdin.isatty()
+    # Reading a file through first finds what is wrong with it before anything is written, and says how long it takes.
+    total = sum(1 for _ in lines_of(path)) if os.path.isfile(path) else None
+    lines = lines_of(path)
+    first = next(lines, None)
+    if first is None:
+        raise DataError(f"{name_of(path)} is empty, expected text to translate")
+    lines = _chain(first, lines)
+    translator = _load(options, workers=options["workers"] or (1 if interactive else 0))
+    report = Warnings(name_of(path), silent=options["as_json"])
+    if options["output_path"] is None:
+        for source, translation in _stream(translator, lines, settings, 1 if interactive else None):
+            click.echo(line(source, translation, options))
+            draw(translation, options)
+            report.add(translation)
+    else:
+        _write_file(options["output_path"], translator, lines, total, settings, options, report)
+    report.summarize()
+
+
+def _write_file(
+    path: Path,
+    translator: Translator,
+    lines: Iterator[str],
+    total: int | None,
+    settings: TranslateOptions,
+    options: dict[str, Any],
+    report: Warnings,
+) -> None:
+    from dragoman.bundle import Bundle
+    from dragoman.cli._resumable import resumable_output
+
+    ignored = ("words", "model", "input_path", "output_path", "verbose", "workers")
+    described = {name: value for name, value in options.items() if name not in ignored}
+    described["model"] = Bundle.open(_find_model(options)).weights_hash()
+    with resumable_output(path, described, lines) as output, _progress(total, output.done) as advance:
+        report.number = output.done
+        window: list[tuple[str, Translation]] = []
+
+        def flush() -> None:
+            output.write([source for source, _ in window], [line(*one, options) for one in window])
+            advance(len(window))
+            window.clear()
+
+        for source, translation in _stream(translator, lines, settings, None):
+            window.append((source, translation))
+            report.add(translation)
+            if len(window) == 256:
+                flush()
+        flush()
+
+
+def _stream(
+    translator: Translator, lines: Iterator[str], settings: TranslateOptions, window: int | None
+) -> Iterator[tuple[str, Translation]]:
+    """Each line with its translation."""
+    from collections import deque
+
+    read: deque[str] = deque()
+
+    def remember() -> Iterator[str]:
+        for text in lines:
+            read.append(text)
+            yield text
+
+    sized = {} if window is None else {"window_texts": window}
+    for translation in translator.stream(remember(), **sized, **settings):
+        yield read.popleft(), translation
+
+
+def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
+    yield first
+    yield from rest
+
+
+@contextmanager
+def _progress(total: int | None, done: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal: lines, lines a second, time left."""
+    if not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("translating"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total, completed=done, rate="")
+
+        def advance(count: int) -> None:
+            bar.advance(task, count)
+            speed = bar.tasks[0].speed
+            bar.update(task, rate=f"{speed:.0f} lines/s" if speed else "")
+
+        yield advance

@@ -1,0 +1,119 @@
+"""What a translation must carry over: addresses and placeholders letter by letter, numbers digit by digit.
+
+Numbers are compared without what groups their digits, as languages group them differently. Those that are often
+written out (small ones, tens, hundreds) may be missing, as long as no other number stands in their place; times of
+day, which some languages count to 12 and others to 24, are not compared.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+_ADDRESS = r"(?:https?|ftp)://[^\s<>\"«»]+|www\.[^\s<>\"«»]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_CONVERSION = r"[-+#0]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa](?![A-Za-z])"
+_PLACEHOLDER = (
+    rf"\{{\{{[^{{}}]*\}}\}}|\$?\{{[^{{}}\s]*\}}|%\([A-Za-z_]\w*\){_CONVERSION}|(?<!\d)%(?:\d+\$)?{_CONVERSION}|%%"
+)
+_VERBATIM = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}")
+_SENTENCE_MARKS = ".,;:!?…'’\")]"  # at the end of an address they are the sentence's
+_NUMBER = re.compile(r"\d{1,3}(?:[ .,'’\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?")
+_TIME = re.compile(r"\b\d{1,2} ?[h:] ?\d{2}\b|\b\d{1,2} ?h\b")
+_LARGEST_WORD = 20
+_SEPARATORS = re.compile(r"\D")
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """Something to carry over as it is, and where it stands in the sentence."""
+
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a sentence has that its translation must have too."""
+
+    verbatims: tuple[Verbatim, ...] = ()
+    numbers: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.verbatims or self.numbers)
+
+
+NOTHING = Carried()
+
+
+def find_carried(sentence: str) -> Carried:
+    """What must be carried over; numbers as they are written."""
+    verbatims = find_verbatims(sentence)
+    for one in reversed(verbatims):
+        sentence = f"{sentence[: one.start]} {sentence[one.end :]}"
+    numbers = tuple(_NUMBER.findall(_TIME.sub(" ", sentence)))
+    return Carried(verbatims, numbers) if verbatims or numbers else NOTHING
+
+
+def find_verbatims(sentence: str) -> tuple[Verbatim, ...]:
+    """Addresses and placeholders, in order."""
+    found = []
+    for match in _VERBATIM.finditer(sentence):
+        text = match[0]
+        if text[0] not in "{$%":
+            text = text.rstrip(_SENTENCE_MARKS)
+        found.append(Verbatim(text, match.start()))
+    return tuple(found)
+
+
+def missing_verbatims(carried: Carried, target: str) -> tuple[Verbatim, ...]:
+    """Those that `target` does not have, or not as often."""
+    if not carried.verbatims:
+        return ()
+    left = {text: target.count(text) for text in {one.text for one in carried.verbatims}}
+    missing = []
+    for one in carried.verbatims:
+        left[one.text] -= 1
+        if left[one.text] < 0:
+            missing.append(one)
+    return tuple(missing)
+
+
+def missing_numbers(carried: Carried, target: str) -> tuple[str, ...]:
+    """Those that `target` does not have and does not seem to have written out."""
+    if not carried.numbers:
+        return ()
+    for one in carried.verbatims:
+        target = target.replace(one.text, " ")
+    there = Counter(map(_digits, _NUMBER.findall(_TIME.sub(" ", target))))
+    missing = []
+    for number in carried.numbers:
+        if there[_digits(number)]:
+            there[_digits(number)] -= 1
+        else:
+            missing.append(number)
+    # What is left over in the target is a number that the source does not have.
+    replaced = there.total() > 0
+    return tuple(number for number in missing if replaced or not _may_be_words(number))
+
+
+def has_nothing_to_translate(sentence: str) -> bool:
+    """Whether a sentence has no letters besides what is carried over as it is."""
+    if not any(map(str.isalpha, sentence)):
+        return True
+    for one in reversed(find_verbatims(sentence)):
+        sentence = sentence[: one.start] + sentence[one.end :]
+    return not any(map(str.isalpha, sentence))
+
+
+def _digits(number: str) -> str:
+    return _SEPARATORS.sub("", number).lstrip("0") or "0"
+
+
+def _may_be_words(number: str) -> bool:
+    digits = _digits(number)
+    return int(digits) <= _LARGEST_WORD or len(digits.rstrip("0")) == 1

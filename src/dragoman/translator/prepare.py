@@ -1,0 +1,98 @@
+"""Texts made ready: their skeletons, and their sentences, each once however often it occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dragoman.errors import LengthError
+from dragoman.text.sentences import Segment, frame, split, split_long
+from dragoman.translator.carry import NOTHING, find_carried, has_nothing_to_translate
+from dragoman.translator.drafts import Scribe, Sentence
+from dragoman.translator.options import Settings
+
+_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """For each text its segments, and for each segment that is a sentence its place in `sentences`.
+
+    A sentence without ids has nothing to translate.
+    """
+
+    segments: list[list[Segment]]
+    places: list[list[int]]
+    sentences: list[Sentence]
+
+
+def prepare(texts: Sequence[str], scribe: Scribe, language: str, max_length: int, settings: Settings) -> Prepared:
+    """Split, encode, cut what is too long, and look for what translations must have."""
+    segments = [split(text, language) if settings.split_sentences else frame(text) for text in texts]
+    known = _encode(scribe, {one.text for some in segments for one in some if one.is_sentence})
+    notes: dict[str, tuple[str, ...]] = {}
+    if any(len(ids) > max_length for ids in known.values()):
+        room = max_length - len(scribe.head) - 1
+        segments = [_cut_long(some, known, notes, scribe, max_length, room, settings.strict) for some in segments]
+        known |= _encode(scribe, {one.text for some in segments for one in some if one.is_sentence} - set(known))
+    places: list[list[int]] = []
+    sentences: list[Sentence] = []
+    seen: dict[str, int] = {}
+    for some in segments:
+        own = []
+        for one in some:
+            if not one.is_sentence:
+                continue
+            # Drawn translations of equal sentences should differ; searched ones are the same.
+            place = None if settings.sampling is not None else seen.get(one.text)
+            if place is None:
+                place = seen[one.text] = len(sentences)
+                sentences.append(_sentence(one.text, known[one.text], notes.get(one.text, ()), settings))
+            own.append(place)
+        places.append(own)
+    return Prepared(segments, places, sentences)
+
+
+def _encode(scribe: Scribe, texts: set[str]) -> dict[str, list[int]]:
+    ordered = list(texts)
+    return dict(zip(ordered, scribe.encode(ordered), strict=True))
+
+
+def _sentence(text: str, ids: list[int], warnings: tuple[str, ...], settings: Settings) -> Sentence:
+    terms = settings.glossary.find(text) if settings.glossary is not None else ()
+    if not settings.checks:
+        return Sentence(text, ids, NOTHING, terms, warnings)
+    if has_nothing_to_translate(text):
+        return Sentence(text, [], NOTHING, (), warnings)
+    return Sentence(text, ids, find_carried(text), terms, warnings)
+
+
+def _cut_long(
+    segments: Sequence[Segment],
+    known: dict[str, list[int]],
+    notes: dict[str, tuple[str, ...]],
+    scribe: Scribe,
+    max_length: int,
+    room: int,
+    strict: bool,
+) -> list[Segment]:
+    """The segments, with sentences that are too long for the model in parts; `notes` gets a warning for each part."""
+    cut: list[Segment] = []
+    for segment in segments:
+        if not segment.is_sentence or len(known[segment.text]) <= max_length:
+            cut.append(segment)
+            continue
+        num_pieces = len(scribe.own_ids(known[segment.text]))
+        beginning = segment.text[:_SHOWN]
+        if strict:
+            raise LengthError(
+                f"a sentence has {num_pieces} pieces, the model takes at most {room}: split it, or allow it to be cut; "
+                f"it begins {beginning!r}"
+            )
+        parts = split_long(segment.text, room, scribe.num_pieces)
+        warning = f"a sentence of {num_pieces} pieces was cut into {len(parts)}, the model takes {room}: {beginning!r}…"
+        for part in parts:
+            framed = frame(part)
+            notes.update({one.text: (warning,) for one in framed if one.is_sentence})
+            cut.extend(framed)
+    return cut

@@ -1,0 +1,201 @@
+"""`dragoman evaluate`, from options to tables, JSON and files."""
+
+import json
+from pathlib import Path
+
+import pytest
+import sacrebleu
+from scoring_files import OUTPUT, SOURCES, TARGETS, FakeModels, refusal, run, write_lines, write_pairs
+
+from dragoman.cli._scoring import choose_direction
+from dragoman.cli.evaluate import command
+from dragoman.errors import ConfigError, DataError
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> str:
+    return write_pairs(tmp_path)
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> str:
+    return write_lines(tmp_path / "output.txt", OUTPUT)
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> FakeModels:
+    models = FakeModels({"small": OUTPUT})
+    monkeypatch.setattr("dragoman.cli.evaluate.open_model", models)
+    return models
+
+
+def test_an_output_is_scored_with_signatures(pairs: str, output: str) -> None:
+    result = run(command, "--hypotheses", output, "--test", pairs)
+    assert result.exit_code == 0
+    bleu = sacrebleu.corpus_bleu(list(OUTPUT), [list(TARGETS)]).score
+    assert f"BLEU     {bleu:.2f}  nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:" in result.stdout
+    for part in ("chrF2++", "TER", "output.txt on pairs.tsv", "pairs 5", "1-5", "empty                1  20.00 %"):
+        assert part in result.stdout
+    assert "sentences/s" not in result.stdout
+    assert result.stderr == ""
+
+
+def test_json_is_one_object_on_standard_output(pairs: str, models: FakeModels) -> None:
+    result = run(command, "--model", "small", "--test", pairs, "--json", "--beam", "7", "--engine", "torch")
+    summary = json.loads(result.stdout)
+    assert summary["scores"][0]["value"] == sacrebleu.corpus_bleu(list(OUTPUT), [list(TARGETS)]).score
+    assert summary["system"]["beam"] == 7
+    assert summary["num_pairs"] == 5
+    assert summary["speed"]["sentences_per_second"] > 0
+    assert models.opened == [
+        {"name": "small", "languages": ("source", "target"), "engine": "torch", "compute_type": None, "beam": 7}
+    ]
+
+
+def test_a_model_shows_its_speed_and_progress_goes_to_standard_error(pairs: str, models: FakeModels) -> None:
+    result = run(command, "--model", "small", "--test", pairs)
+    assert "words of output/s, split at white space" in result.stdout
+    assert result.stderr == "translating with small: 5 of 5 lines\n"
+
+
+def test_two_aligned_files_and_a_limit(tmp_path: Path, output: str) -> None:
+    source, target = write_lines(tmp_path / "t.fr", SOURCES), write_lines(tmp_path / "t.en", TARGETS)
+    arguments = ("--hypotheses", output, "--source", source, "--target", target, "--limit", "3", "--json")
+    summary = json.loads(run(command, *arguments).stdout)
+    assert summary["num_pairs"] == 3
+    assert summary["scores"][0]["value"] == sacrebleu.corpus_bleu(list(OUTPUT[:3]), [list(TARGETS[:3])]).score
+
+
+def test_several_references_are_read_from_json_lines(tmp_path: Path, output: str) -> None:
+    records = [{"fr": s, "en": [t, h or "x"]} for s, t, h in zip(SOURCES, TARGETS, OUTPUT, strict=True)]
+    test = write_lines(tmp_path / "test.jsonl", tuple(map(json.dumps, records)))
+    arguments = ("--hypotheses", output, "--test", test, "--from", "fr", "--to", "en", "--json")
+    assert "nrefs:2" in json.loads(run(command, *arguments).stdout)["scores"][0]["signature"]
+
+
+def test_lowercase_and_tokenize_reach_the_signature(pairs: str, output: str) -> None:
+    result = run(command, "--hypotheses", output, "--test", pairs, "--lowercase", "--tokenize", "char")
+    assert "case:lc|eff:no|tok:char" in result.stdout
+
+
+def test_the_report_and_the_output_are_written(tmp_path: Path, pairs: str, models: FakeModels) -> None:
+    report, written = tmp_path / "report.html", tmp_path / "written.txt"
+    result = run(command, "--model", "small", "--test", pairs, "--report", str(report), "--output", str(written))
+    assert f"output: {written}\nreport: {report}\n" in result.stdout
+    assert written.read_text(encoding="utf-8") == "".join(f"{line}\n" for line in OUTPUT)
+    assert report.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert {path.name for path in tmp_path.iterdir()} == {"pairs.tsv", "report.html", "written.txt"}
+
+
+def test_a_report_goes_into_a_pipe_without_replacing_it(pairs: str, output: str) -> None:
+    result = run(command, "--hypotheses", output, "--test", pairs, "--report", "/dev/null")
+    assert result.exit_code == 0
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize("option", ["--report", "--output"])
+def test_a_place_that_cannot_be_written_is_refused_before_translating(
+    tmp_path: Path, pairs: str, models: FakeModels, option: str
+) -> None:
+    place = tmp_path / "nowhere" / "file"
+    message = refusal(command, "--model", "small", "--test", pairs, option, str(place))
+    assert message == f"cannot write the {option[2:]} {place}: there is no folder {place.parent}, make it first"
+    assert models.translated == []
+
+
+def test_a_tokenizer_that_is_unknown_is_refused_before_translating(pairs: str, models: FakeModels) -> None:
+    message = refusal(command, "--model", "small", "--test", pairs, "--tokenize", "13")
+    assert message == "tokenize is '13': did you mean '13a'?"
+    assert models.translated == []
+
+
+@pytest.mark.parametrize("arguments", [[], ["--model", "a", "--hypotheses", "b"]])
+def test_exactly_one_thing_is_evaluated(pairs: str, arguments: list[str]) -> None:
+    result = run(command, "--test", pairs, *arguments)
+    assert isinstance(result.exception, ConfigError)
+    assert str(result.exception) == "expected one thing to evaluate: give --model MODEL, or --hypotheses FILE"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--test", "a", "--source", "b", "--target", "c"]])
+def test_exactly_one_test_set_is_given(output: str, arguments: list[str]) -> None:
+    message = refusal(command, "--hypotheses", output, *arguments)
+    assert message == "expected one test set: give --test pairs.tsv, or --source FILE and --target FILE"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--source", "a"], "--source is one of two aligned files: give the other one with --target"),
+        (["--target", "a"], "--target is one of two aligned files: give the other one with --source"),
+        (["--test", "a", "--from", "fr"], "--from names one language of two: give the other one with --to"),
+        (["--test", "a", "--to", "en"], "--to names one language of two: give the other one with --from"),
+        (["--beam", "5"], "--beam does nothing to an output that exists already: leave it out, or give --model"),
+    ],
+)
+def test_half_a_pair_of_options_and_idle_ones_are_refused(output: str, arguments: list[str], message: str) -> None:
+    assert refusal(command, "--hypotheses", output, *arguments) == message
+
+
+def test_an_output_of_another_length_is_refused(tmp_path: Path, pairs: str) -> None:
+    short = write_lines(tmp_path / "short.txt", OUTPUT[:2])
+    result = run(command, "--hypotheses", short, "--test", pairs)
+    assert isinstance(result.exception, DataError)
+    assert "has 2 lines and the test set pairs.tsv has 5 pairs" in str(result.exception)
+
+
+def test_a_report_that_cannot_be_written_says_why(tmp_path: Path, pairs: str, output: str) -> None:
+    long = tmp_path / ("r" * 300)
+    message = refusal(command, "--hypotheses", output, "--test", pairs, "--report", str(long))
+    assert message == f"cannot write the report {long}: File name too long"
+
+
+def test_the_report_draws_alignments_of_the_lines_it_shows(tmp_path: Path, pairs: str, models: FakeModels) -> None:
+    report = tmp_path / "report.html"
+    result = run(command, "--model", "small", "--test", pairs, "--report", str(report), "--json")
+    assert report.read_text(encoding="utf-8").count('class="threads"') == 4, "the empty output has no words to join"
+    assert json.loads(result.stdout)["num_pairs"] == 5
+
+
+@pytest.mark.parametrize(
+    ("wanted", "direction"),
+    [
+        (("source", "target"), ("fr", "en")),
+        (("en", "fr"), ("en", "fr")),
+        (("en_GB", "FR"), ("en", "fr")),
+    ],
+)
+def test_a_model_of_several_directions_takes_that_of_the_test_set(
+    wanted: tuple[str, str], direction: tuple[str, str]
+) -> None:
+    assert choose_direction((("fr", "en"), ("en", "fr")), wanted, "small") == direction
+
+
+def test_a_model_of_other_languages_is_refused() -> None:
+    with pytest.raises(ConfigError) as refused:
+        choose_direction((("fr", "en"), ("en", "fr")), ("de", "en"), "small")
+    assert str(refused.value) == (
+        "the test set is de-en, the model small translates fr-en, en-fr: "
+        "take another model, or say which languages these are with --from and --to"
+    )
+
+
+def test_a_real_model_is_evaluated_from_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tiny_bundle import tiny_texts, write_tiny_bundle
+
+    monkeypatch.setenv("DRAGOMAN_CACHE", str(tmp_path / "cache"))
+    bundle = write_tiny_bundle(tmp_path / "tiny", directions=("fr-en",))
+    texts = tiny_texts(13)
+    test = write_lines(tmp_path / "pairs.tsv", tuple(f"{text}\t{text}" for text in texts))
+    report = tmp_path / "report.html"
+    arguments = ("--model", str(bundle.path), "--test", test, "--beam", "2", "--json", "--report", str(report))
+    result = run(command, *arguments, "--engine", "ctranslate2", "--compute-type", "float32")
+    assert result.exit_code == 0, result.exception
+    assert json.loads(result.stdout)["system"] == {
+        "name": "tiny",
+        "engine": "ctranslate2",
+        "compute_type": "float32",
+        "beam": 2,
+        "length_penalty": bundle.search.length_penalty,
+        "weights_hash": bundle.weights_hash(),
+    }
+    assert 'class="threads"' in report.read_text(encoding="utf-8")
