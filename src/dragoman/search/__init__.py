@@ -1,0 +1,9 @@
+"""Search over ids, for anything with `encode` and `step` (searchable).
+
+    beam            beam search; frontier are its open hypotheses, history its tree          6.1
+    sampling        drawing a translation
+    constraints     phrases that must and must not appear; allocation shares the beam among them
+    rules           what may be written next
+    length          the length penalty, the most pieces                                      6.1
+    hypothesis      what is found
+"""
