@@ -1,7 +1,13 @@
-"""Who runs the model: one interface (engine), two engines, and the choice between them (auto).
+"""Who runs the model. Ids in, ids out, one interface.
 
-    torch_engine            the reference, with every search feature
-    ctranslate2_engine      the fast one; ctranslate2_search makes it agree with the reference
-    convert                 a bundle for CTranslate2: spec says how, probe checks the outcome
-    batching                batches by token budget
+    engine                `Engine`, and what goes in and comes out
+    auto                  `open_engine`: CTranslate2, with torch for what it lacks
+    ctranslate2_engine    the default: int8 on plain CPUs, without torch
+    ctranslate2_search    how its results are made those of the reference
+    torch_engine          the reference, which can do all that `search` can
+    convert               a bundle for CTranslate2: spec (the layout), probe (is it still the same model?)
+    batching              sources of like length together
+    alignment             which attention is read as an alignment
+
+Importing this room loads neither torch nor CTranslate2.
 """
