@@ -136,3 +136,13 @@ def test_a_report_that_cannot_be_written_says_why(tmp_path: Path) -> None:
 def test_nothing_given_says_what_to_give() -> None:
     with pytest.raises(DataError, match="no corpus to look at: name a file of pairs"):
         doctor()
+
+
+def test_it_predicts_what_training_would_take_unless_told_not_to(tmp_path: Path) -> None:
+    pairs = tmp_path / "p.tsv"
+    pairs.write_text("".join(f"la phrase {n}\tthe sentence {n}\n" for n in range(97)), encoding="utf-8")
+    told = json.loads(CliRunner().invoke(command, [str(pairs), "--json"]).stdout)
+    assert told["predicted_seconds"] > 0
+    assert told["predicted_memory_bytes"] > 0
+    untold = json.loads(CliRunner().invoke(command, [str(pairs), "--json", "--no-prediction"]).stdout)
+    assert untold["predicted_seconds"] is None

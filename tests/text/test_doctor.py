@@ -465,5 +465,5 @@ def test_the_report_is_one_page_that_fetches_and_runs_nothing(tmp_path: Path) ->
 def test_the_report_tells_predictions_when_there_are_some(tmp_path: Path) -> None:
     diagnosis = examine([tsv(tmp_path / "p.tsv", sentences(53))])
     assert "hours" not in report(diagnosis)
-    planned = replace(diagnosis, predicted_seconds=5400.0, predicted_memory_bytes=3 << 30)
-    assert "training would take about 1.5 hours and 3.0 GiB of memory" in report(planned)
+    planned = replace(diagnosis, predicted_seconds=5400.0, predicted_memory_bytes=3_000_000_000)
+    assert "training would take about 1.5 hours here, and 3.0 GB of memory" in report(planned)

@@ -34,6 +34,7 @@ _PLAIN_COLUMNS = 10_000  # a file or a pipe wraps nothing
 @click.option(
     "--model", metavar="PATH", help="A model folder or tokenizer.json: count real pieces, not estimated ones."
 )
+@click.option("--no-prediction", is_flag=True, help="Do not measure this machine to say how long training would take.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if there are problems.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--report", type=click.Path(dir_okay=False), help="Write an HTML page as well.")
@@ -46,6 +47,7 @@ def command(
     source_language: str | None,
     target_language: str | None,
     model: str | None,
+    no_prediction: bool,
     strict: bool,
     as_json: bool,
     report: str | None,
@@ -74,6 +76,8 @@ def command(
             tokenizer=_tokenizer(model) if model else None,
             progress=progress.show,
         )
+    if not no_prediction:
+        diagnosis = _with_prediction(diagnosis)
     if report:
         _write_report(diagnosis, Path(report))
     if as_json:
@@ -84,6 +88,26 @@ def command(
             click.echo(f"report: {report}")
     if strict and diagnosis.problems:
         click.get_current_context().exit(1)
+
+
+def _with_prediction(diagnosis: Diagnosis) -> Diagnosis:
+    """What `dragoman train` would plan for these data on this machine; without torch nothing is predicted."""
+    from dragoman.errors import MissingExtraError, require
+
+    try:
+        require("torch", "train", "a prediction")
+    except MissingExtraError:
+        return diagnosis
+    from dataclasses import replace
+
+    from dragoman.recipe import Recipe
+    from dragoman.train.plan import make_plan, measure_operations_per_second, size_of
+
+    size = size_of(diagnosis)
+    if not size.pairs:
+        return diagnosis
+    plan = make_plan(Recipe(), size, operations_per_second=measure_operations_per_second())
+    return replace(diagnosis, predicted_seconds=plan.seconds, predicted_memory_bytes=plan.memory_bytes)
 
 
 def print_diagnosis(diagnosis: Diagnosis, console: Console | None = None) -> None:
@@ -108,6 +132,8 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console | None = None) -> Non
             for line in filter(None, (example.source, example.target, example.remark and f"({example.remark})")):
                 console.print(Padding(Text(line), (0, 0, 0, 6), expand=False))
     console.print()
+    if diagnosis.prediction:
+        console.print(Text(f"As planned, {diagnosis.prediction}."))
     console.print(Text(diagnosis.verdict, style="bold red" if diagnosis.problems else "bold green"))
 
 

@@ -5,4 +5,6 @@
     quality         by sentence length; signs of trouble
     compare         is the difference more than chance?
     report          one offline page; plots and threads draw it
+
+Only `paper` needs torch.
 """

@@ -6,4 +6,6 @@
     rules           what may be written next
     length          the length penalty, the most pieces                                      6.1
     hypothesis      what is found
+
+The numbers are sections of the paper.
 """

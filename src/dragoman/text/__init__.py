@@ -1,4 +1,4 @@
-"""TEXT -> IDS, without torch.
+"""TEXT -> IDS.
 
     corpus          pairs from TSV, two files, TMX (tmx) and JSON lines; lines and languages help
     doctor          checks before training -> diagnosis, doctor_report; its probes are sizes, repeats, characters, shift
@@ -11,4 +11,6 @@
     batches         token budget and length buckets; packing packs
     metrics         sacreBLEU's scores with their signatures
     suspect         signs of a bad translation: loops, copies, odd lengths
+
+Nothing here imports torch.
 """

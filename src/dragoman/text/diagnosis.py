@@ -97,6 +97,15 @@ class Diagnosis:
     predicted_seconds: float | None = None
 
     @property
+    def prediction(self) -> str:
+        """What training would take, where that was worked out."""
+        if self.predicted_seconds is None or self.predicted_memory_bytes is None:
+            return ""
+        minutes = self.predicted_seconds / 60
+        time = f"{minutes / 60:.1f} hours" if minutes >= 90 else f"{max(1, round(minutes))} minutes"
+        return f"training would take about {time} here, and {self.predicted_memory_bytes / 1e9:.1f} GB of memory"
+
+    @property
     def problems(self) -> tuple[Finding, ...]:
         """The findings that `--strict` refuses."""
         return tuple(finding for finding in self.findings if finding.severity == "problem")

@@ -76,12 +76,7 @@ def report(diagnosis: Diagnosis) -> str:
 
 
 def _predictions(diagnosis: Diagnosis) -> str:
-    parts = []
-    if diagnosis.predicted_seconds is not None:
-        parts.append(f"training would take about {diagnosis.predicted_seconds / 3600:.1f} hours")
-    if diagnosis.predicted_memory_bytes is not None:
-        parts.append(f"{diagnosis.predicted_memory_bytes / 2**30:.1f} GiB of memory")
-    return f" As planned, {' and '.join(parts)}." if parts else ""
+    return f" As planned, {diagnosis.prediction}." if diagnosis.prediction else ""
 
 
 def _finding(finding: Finding) -> str:

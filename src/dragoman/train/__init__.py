@@ -19,4 +19,6 @@
     validate        loss, BLEU, chrF and samples
     finish          which weights become the model, and its folder
     journal         what a run tells, through trackers (files), progress (people, in the wording), window and curves
+
+The numbers are sections of the paper.
 """

@@ -8,6 +8,7 @@ import errno
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,8 @@ def save(path: Path, tensors: Mapping[str, Tensor], progress: Progress) -> None:
         os.replace(temporary, path)
         _flush(path.parent)
     except (OSError, safetensors.SafetensorError) as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         full = getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error)
         what = "no space left on the disk" if full else str(error)
         raise TrainingError(

@@ -1,9 +1,8 @@
 """Low-rank adapters for fine-tuning (Hu et al.): W + (B A) * 2 with W frozen, and A, B of a small rank learned.
 
-An adapter is a parametrization of the weight, so no layer knows of it; merging is removing the parametrization.
+An adapter is a parametrization of the weight, so no layer knows of it; merging is reading the weight.
 """
 
-import copy
 import math
 
 import torch
@@ -40,11 +39,10 @@ def adapt(model: nn.Module, rank: int) -> None:
 
 def merged_state(model: nn.Module) -> dict[str, Tensor]:
     """The state of the model with its adapters worked in; the plain state when it has none."""
-    if not any(parametrize.is_parametrized(module) for module in model.modules()):
-        return dict(model.state_dict())
-    merged = copy.deepcopy(model)
-    for module in merged.modules():
-        if parametrize.is_parametrized(module):
-            for name in list(module.parametrizations):  # type: ignore[arg-type]
-                parametrize.remove_parametrizations(module, name, leave_parametrized=True)
-    return dict(merged.state_dict())
+    state = {name: value for name, value in model.state_dict().items() if "parametrizations" not in name.split(".")}
+    with torch.no_grad():
+        for path, module in model.named_modules():
+            if parametrize.is_parametrized(module):
+                for name in module.parametrizations:
+                    state[f"{path}.{name}".removeprefix(".")] = getattr(module, name)
+    return state

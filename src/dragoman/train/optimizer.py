@@ -13,7 +13,7 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 
 
 def make_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
-    """One or two optimisers that between them own every trainable parameter, each in one group."""
+    """One or two optimisers that between them own every trainable parameter."""
     trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     betas = (config.beta1, config.beta2)
     if config.optimizer == "adam":
@@ -22,16 +22,10 @@ def make_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.O
     with_muon = config.optimizer == "muon"
     matrices = [p for name, p in trainable if with_muon and p.ndim == 2 and not _is_embedding(name)]
     others = [p for name, p in trainable if not any(p is matrix for matrix in matrices)]
-    optimizers: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(
-            others,
-            lr=0.0,
-            betas=betas,
-            eps=config.epsilon,
-            weight_decay=config.weight_decay,
-            fused=_can_fuse(others),
-        )
-    ]
+    optimizers: list[torch.optim.Optimizer] = []
+    if others:
+        groups = _groups(others, config.weight_decay)
+        optimizers.append(torch.optim.AdamW(groups, lr=0.0, betas=betas, eps=config.epsilon, fused=_can_fuse(others)))
     if matrices:
         optimizers.append(Muon(matrices, weight_decay=config.weight_decay))
     return optimizers
@@ -87,6 +81,15 @@ def orthogonal(matrix: Tensor, num_steps: int) -> Tensor:
         gram = x @ x.T
         x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return (x.T if tall else x).to(matrix.dtype)
+
+
+def _groups(parameters: Sequence[Tensor], weight_decay: float) -> list[dict[str, Any]]:
+    """Matrices decay; biases and norms do not. Where nothing decays there is one group, in the model's order."""
+    if not weight_decay:
+        return [{"params": list(parameters), "weight_decay": 0.0}]
+    decaying, still = [p for p in parameters if p.ndim > 1], [p for p in parameters if p.ndim < 2]
+    groups = [{"params": decaying, "weight_decay": weight_decay}, {"params": still, "weight_decay": 0.0}]
+    return [group for group in groups if group["params"]]
 
 
 def _is_embedding(name: str) -> bool:

@@ -16,6 +16,7 @@ from dragoman.errors import ConfigError
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import Recipe
 from dragoman.settings import fill, to_mapping
+from dragoman.text.diagnosis import Diagnosis
 from dragoman.text.learning import choose_vocab_size
 from dragoman.train.objective import Objective
 
@@ -44,6 +45,15 @@ class DataSize:
     def target_pieces(self, vocab_size: int) -> float:
         """Of one pass: a larger vocabulary has longer pieces."""
         return self.target_characters / characters_per_piece(vocab_size) + self.pairs
+
+
+def size_of(diagnosis: Diagnosis, both_ways: bool = False) -> DataSize:
+    """Of one pass over the training data, both directions counted where both are learned."""
+    train = next(summary for summary in diagnosis.sets if summary.name == "train")
+    source, target = train.source.characters, train.target.characters
+    if both_ways:
+        return DataSize(2 * train.kept, source + target, source + target)
+    return DataSize(train.kept, source, target)
 
 
 @dataclass(frozen=True)

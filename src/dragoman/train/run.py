@@ -17,7 +17,6 @@ from dragoman.errors import TrainingError
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import CorpusConfig, Recipe
 from dragoman.text.corpus import spool
-from dragoman.text.diagnosis import Diagnosis
 from dragoman.text.doctor import examine
 from dragoman.train import checkpoint, hardware
 from dragoman.train.checkpoint import Progress
@@ -29,7 +28,7 @@ from dragoman.train.loop import Loop, to_tensors
 from dragoman.train.lora import adapt
 from dragoman.train.objective import Objective
 from dragoman.train.optimizer import make_optimizers
-from dragoman.train.plan import DataSize, Plan, make_plan, measure_operations_per_second
+from dragoman.train.plan import Plan, make_plan, measure_operations_per_second, size_of
 from dragoman.train.prepare import Prepared, prepare
 from dragoman.train.request import Request, RunFile
 from dragoman.train.trackers import Tracker
@@ -79,7 +78,7 @@ def _look_and_plan(request: Request, journal: Journal) -> tuple[Request, Plan]:
     tokenizer = Bundle.open(find(request.init)).tokenizer if request.init else None
     plan = make_plan(
         _initial_recipe(request),
-        _size(diagnosis, request.recipe),
+        size_of(diagnosis, both_ways=any(corpus.both_ways for corpus in corpora)),
         operations_per_second=measure_operations_per_second(),
         budget_seconds=request.budget_seconds,
         keep_shape=request.keep_shape or bool(request.init),
@@ -99,16 +98,6 @@ def _initial_recipe(request: Request) -> Recipe:
     left_behind = sorted((base.path / "run").glob("valid.*.tsv"))
     watch = recipe.data.watch or tuple(CorpusConfig(path=str(path)) for path in left_behind)
     return replace(recipe, model=replace(base.model_config, **dropouts), data=replace(recipe.data, watch=watch))
-
-
-def _size(diagnosis: Diagnosis, recipe: Recipe) -> DataSize:
-    """Of one pass, both directions counted where both are learned."""
-    train = next(summary for summary in diagnosis.sets if summary.name == "train")
-    both = any(corpus.both_ways for corpus in recipe.data.train)
-    source, target = train.source.characters, train.target.characters
-    if both:
-        return DataSize(2 * train.kept, source + target, source + target)
-    return DataSize(train.kept, source, target)
 
 
 def _run(request: Request, plan: Plan, world: World, journal: Journal) -> TrainingResult:
