@@ -1,6 +1,6 @@
 """What the paper's own runs take: operations, memory and hours, by arithmetic, at a utilisation that was measured.
 
-    python benchmarks/scaling.py --utilisation 0.6 --peak-tflops 312 --gpus 8
+python benchmarks/scaling.py --utilisation 0.6 --peak-tflops 312 --gpus 8
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """Training, forward + backward + optimiser step: target tokens per second, and the share of this machine's peak.
 
-Ours is what `dragoman train` runs. Beside it, in the same process and on the same batches in turn: a plain loop around
-`torch.nn.Transformer`, and one around transformers' MarianMTModel, both with Adam and clipping. The peak is that of a
-large float32 matrix product, measured in the same run.
+Ours is what `dragoman train` runs. Beside it, on the same batches in turn, each in a process of its own: a plain loop
+around `torch.nn.Transformer`, and one around transformers' MarianMTModel, both with Adam and clipping. The peak is that
+of a large float32 matrix product, measured in the same run.
 
     python benchmarks/train_speed.py --shape small base
 """
@@ -11,12 +11,18 @@ import argparse
 import json
 import math
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from dragoman.config import preset
@@ -25,6 +31,7 @@ from dragoman.recipe import CorpusConfig, TokenizerConfig, TrainConfig
 from dragoman.text.batches import collate, plan_epoch
 from dragoman.text.corpus import read_pairs
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.hardware import reuse_memory
 from dragoman.train.loop import to_tensors
 from dragoman.train.objective import Objective
 from dragoman.train.optimizer import make_optimizers, set_learning_rate
@@ -32,7 +39,8 @@ from dragoman.train.plan import operations_per_target_token
 from rivals import Marian, TorchTransformer
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "multi30k"
-Ids = tuple[Tensor, Tensor, Tensor]
+CONTENDERS = ("dragoman", "torch.nn.Transformer", "MarianMTModel")
+Ids = tuple[Tensor, ...]
 
 
 def read_batches(source: str, target: str, vocab_size: int, batch_tokens: int, count: int) -> list[Ids]:
@@ -44,8 +52,6 @@ def read_batches(source: str, target: str, vocab_size: int, batch_tokens: int, c
         [[*row, tokenizer.end_id] for row in tokenizer.ids_batch(side)]
         for side in ([pair.source for pair in pairs], [pair.target for pair in pairs])
     ]
-    import numpy as np
-
     sources, targets = ([np.array(row) for row in side] for side in ids)
     lengths = [np.array([len(row) for row in side]) for side in (sources, targets)]
     plan = plan_epoch(*lengths, batch_tokens=batch_tokens, seed=1, epoch=0)
@@ -95,40 +101,76 @@ def peak_operations_per_second(size: int = 1536, rounds: int = 8) -> float:
     return 2 * size**3 / best
 
 
-def measure(shape: str, batches: list[Ids], rounds: int, vocab_size: int) -> dict[str, object]:
+class Contender:
+    """A trainer in a process of its own, as its users run it; it works only when told to."""
+
+    def __init__(self, name: str, shape: str, vocab_size: int, batches: Path) -> None:
+        command = [sys.executable, __file__, "--contender", name, "--shape", shape, "--pieces", str(vocab_size)]
+        self.process = subprocess.Popen(
+            [*command, "--batches-file", str(batches)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.run()
+
+    def run(self) -> float:
+        """Seconds for all batches."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+    def close(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def work(name: str, shape: str, vocab_size: int, path: Path) -> None:
+    """A contender's side: train on the batches at every line that comes in, and print the seconds."""
     config = replace(preset(shape).model, vocab_size=vocab_size)
-    steps = {
-        "dragoman": our_step(Transformer(config).train()),
-        "torch.nn.Transformer": plain_step(TorchTransformer(config).train()),
-        "MarianMTModel": plain_step(Marian(config).train()),
-    }
+    if name == "dragoman":
+        reuse_memory()
+        step = our_step(Transformer(config).train())
+    else:
+        step = plain_step({"torch.nn.Transformer": TorchTransformer, "MarianMTModel": Marian}[name](config).train())
+    tensors = load_file(path)
+    batches = [tuple(tensors[f"{i}.{part}"] for part in range(3)) for i in range(len(tensors) // 3)]
+    step(batches[0])
+    for _ in sys.stdin:
+        started = time.perf_counter()
+        for batch in batches:
+            step(batch)
+        print(time.perf_counter() - started, flush=True)
+
+
+def measure(shape: str, batches: list[Ids], rounds: int, vocab_size: int) -> dict[str, Any]:
+    config = replace(preset(shape).model, vocab_size=vocab_size)
     tokens = sum(int((target_out != 0).sum()) for _, _, target_out in batches)
     source_tokens = sum(int((source != 0).sum()) for source, _, _ in batches)
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    peaks = []
-    for step in steps.values():
-        step(batches[0])
-    for _ in range(rounds):
-        peaks.append(peak_operations_per_second())
-        for name, step in steps.items():
-            started = time.perf_counter()
-            for batch in batches:
-                step(batch)
-            seconds[name].append(time.perf_counter() - started)
-    operations = operations_per_target_token(config, source_tokens / tokens)
-    peak = max(peaks)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "batches.safetensors"
+        save_file({f"{i}.{part}": ids for i, batch in enumerate(batches) for part, ids in enumerate(batch)}, path)
+        contenders = {name: Contender(name, shape, vocab_size, path) for name in CONTENDERS}
+        seconds: dict[str, list[float]] = {name: [] for name in CONTENDERS}
+        peaks = []
+        for _ in range(rounds):
+            peaks.append(peak_operations_per_second())
+            for name, contender in contenders.items():
+                seconds[name].append(contender.run())
+        for contender in contenders.values():
+            contender.close()
+    operations, peak = operations_per_target_token(config, source_tokens / tokens), max(peaks)
     speeds = {name: tokens / min(times) for name, times in seconds.items()}
-    ratios = {
-        name: statistics.median(b / a for a, b in zip(seconds["dragoman"], times, strict=True))
-        for name, times in seconds.items()
-        if name != "dragoman"
-    }
     return {
         "shape": shape,
+        "peak_gflops": peak / 1e9,
         "target_tokens_per_second": speeds,
         "share_of_peak": {name: speed * operations / peak for name, speed in speeds.items()},
-        "ratio": ratios,
-        "peak_gflops": peak / 1e9,
+        "ratio": {
+            name: statistics.median(b / a for a, b in zip(seconds["dragoman"], times, strict=True))
+            for name, times in seconds.items()
+            if name != "dragoman"
+        },
     }
 
 
@@ -142,7 +184,12 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--contender", help=argparse.SUPPRESS)
+    parser.add_argument("--batches-file", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.contender:
+        work(options.contender, options.shape[0], options.pieces, options.batches_file)
+        return
     batches = read_batches(options.source, options.target, options.pieces, options.batch_tokens, options.batches)
     for shape in options.shape:
         result = measure(shape, batches, options.rounds, options.pieces)

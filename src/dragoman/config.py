@@ -16,6 +16,7 @@ class ModelConfig:
     """
 
     vocab_size: int = fact(37_000, "pieces in the vocabulary, special ones included")
+    source_vocab_size: int = fact(0, "pieces of the source side's own vocabulary; 0 if both sides have one together")
     d_model: int = option(512, "width of every layer's input and output")
     d_ff: int = option(2048, "width inside the feed-forward network")
     num_heads: int = option(8, "attention heads in each layer (h in the paper)")
@@ -64,11 +65,22 @@ class ModelConfig:
             )
         if self.position_base <= 1:
             raise ConfigError(f"position_base is {self.position_base}, expected a number above 1")
+        if self.source_vocab_size and self.share_embeddings:
+            raise ConfigError(
+                f"source_vocab_size is {self.source_vocab_size}, but one matrix serves both sides: "
+                f"set share_embeddings to false, or source_vocab_size to 0"
+            )
         for name in ("padding_id", "begin_id", "end_id"):
             if not 0 <= getattr(self, name) < self.vocab_size:
                 raise ConfigError(
                     f"{name} is {getattr(self, name)}, outside the {self.vocab_size} pieces of vocab_size"
                 )
+        at_least(0, "source_vocab_size", self.source_vocab_size)
+
+    @property
+    def num_source_pieces(self) -> int:
+        """Pieces of the source side."""
+        return self.source_vocab_size or self.vocab_size
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,7 @@
 """A model folder is whole: raw text in, raw text out, with everything that this takes and how well it went.
 
     config.json         format, directions, the model's shape, how to search, the weights' size and hash
-    tokenizer.json      text to ids and back
+    tokenizer.json      text to ids and back; an imported model has the SentencePiece models that it came with instead
     model.safetensors   the weights, float32 or float16
     README.md           the model card
     scorecard.json      data, scores, samples; what `dragoman info` and the card print
@@ -13,6 +13,7 @@ Nothing here needs torch but `Bundle.load_model`. No pickle anywhere.
     weights     what the weights are called, their shapes, and the way to a torch model and back
     card        the model card
     box         the models that came with the package, by name
+    hub         models on a hub, by name
 """
 
 from dragoman.bundle.box import find, find_direction, in_the_box

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from dragoman.bundle.folder import CONFIG, Bundle
+from dragoman.bundle.hub import download, has_hub, is_hub_name
 from dragoman.errors import BundleError
 
 BOX = Path(__file__).resolve().parent.parent / "models"
@@ -16,7 +17,7 @@ def in_the_box() -> list[str]:
 
 
 def find(path_or_name: Path | str) -> Path:
-    """The folder of a model: a path, or the name of one in the box."""
+    """The folder of a model: a path, the name of one in the box, or owner/model on a hub, which is then fetched."""
     path = Path(path_or_name)
     if (path / CONFIG).is_file():
         return path
@@ -24,6 +25,12 @@ def find(path_or_name: Path | str) -> Path:
         return BOX / str(path_or_name)
     if path.exists():
         return path  # opening it says what it lacks
+    if is_hub_name(str(path_or_name)):
+        if has_hub():
+            return download(str(path_or_name))
+        raise BundleError(
+            f"there is no model at {path}; if it is one on a hub, fetching it takes pip install 'dragoman[hub]'"
+        )
     raise BundleError(f"there is no model at {path}, and none of that name {_choice()}")
 
 

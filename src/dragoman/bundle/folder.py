@@ -22,13 +22,15 @@ from dragoman.config import ModelConfig
 from dragoman.errors import BundleError, ConfigError, require
 from dragoman.recipe import SearchConfig
 from dragoman.settings import fill, to_mapping
-from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.sentencepiece_tokenizer import FILES as SENTENCEPIECE_FILES
+from dragoman.text.sentencepiece_tokenizer import TARGET_VOCABULARY, load_tokenizer
+from dragoman.text.tokenizer import TOKENIZER, Tokenizer
 
 if TYPE_CHECKING:
     from dragoman.model.transformer import Transformer
 
 FORMAT = 1
-CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "model.safetensors"
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
 CARD, SCORECARD, TRAINING = "README.md", "scorecard.json", "training.jsonl"
 
 Dtype = Literal["float32", "float16"]
@@ -55,10 +57,11 @@ class Bundle:
             raise BundleError(f"there is no model at {path}: give a folder that `dragoman train` wrote")
         if not path.is_dir():
             raise BundleError(f"{path} is a file, expected a model folder with {CONFIG}, {TOKENIZER} and {WEIGHTS}")
-        for name in (CONFIG, TOKENIZER, WEIGHTS):
-            if not (path / name).is_file():
-                raise BundleError(f"{path} lacks {name}, so it is not a whole model folder: copy or train it again")
+        _look_for(path, (CONFIG,))
         bundle = _parse(path, _read_json(path / CONFIG))
+        # An imported model has the SentencePiece models that it came with.
+        imported = (path / SENTENCEPIECE_FILES[0]).is_file() and not (path / TOKENIZER).is_file()
+        _look_for(path, (*(SENTENCEPIECE_FILES if imported else (TOKENIZER,)), WEIGHTS))
         if (size := (path / WEIGHTS).stat().st_size) != bundle.weights_bytes:
             raise BundleError(
                 f"{path / WEIGHTS} has {size} bytes, {CONFIG} says {bundle.weights_bytes}: "
@@ -85,11 +88,14 @@ class Bundle:
         """
         folder = Path(folder)
         check_shapes({name: array.shape for name, array in weights.items()}, model_config, "the model to write")
-        if tokenizer.vocab_size != model_config.vocab_size:
-            raise BundleError(
-                f"the tokenizer has {tokenizer.vocab_size} pieces and the model {model_config.vocab_size}: "
-                f"they are not of one model"
-            )
+        for side, num_pieces in (
+            (tokenizer, model_config.num_source_pieces),
+            (tokenizer.target_side, model_config.vocab_size),
+        ):
+            if side.vocab_size != num_pieces:
+                raise BundleError(
+                    f"the tokenizer has {side.vocab_size} pieces and the model {num_pieces}: they are not of one model"
+                )
         stored = {name: _cast(array, name, dtype) for name, array in weights.items()}
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +109,11 @@ class Bundle:
                     "search": to_mapping(search),
                     "weights": {"dtype": dtype, "bytes": file.stat().st_size, "sha256": _sha256(file)},
                 }
-            _write(folder / TOKENIZER, tokenizer.file)
+            files = tokenizer.files()
+            for name in {TOKENIZER, TARGET_VOCABULARY, *SENTENCEPIECE_FILES} - set(files):
+                (folder / name).unlink(missing_ok=True)  # of a model that was here before
+            for name, data in files.items():
+                _write(folder / name, data)
             if card:
                 _write(folder / CARD, card.encode())
             if scorecard is not None:
@@ -115,12 +125,13 @@ class Bundle:
 
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
-        tokenizer = Tokenizer.load(self.path / TOKENIZER)
-        if tokenizer.vocab_size != self.model_config.vocab_size:
-            raise BundleError(
-                f"{self.path / TOKENIZER} has {tokenizer.vocab_size} pieces, {CONFIG} says "
-                f"{self.model_config.vocab_size}: these two files are not of one model"
-            )
+        tokenizer, config = load_tokenizer(self.path), self.model_config
+        for side, num_pieces in ((tokenizer, config.num_source_pieces), (tokenizer.target_side, config.vocab_size)):
+            if side.vocab_size != num_pieces:
+                raise BundleError(
+                    f"{self.path / next(iter(tokenizer.files()))} has {side.vocab_size} pieces, {CONFIG} says "
+                    f"{num_pieces}: these two files are not of one model"
+                )
         return tokenizer
 
     @property
@@ -177,11 +188,18 @@ class Bundle:
             raise BundleError(f"{self.path / WEIGHTS} cannot be read: {error}: copy the model again") from error
 
 
+def _look_for(path: Path, names: Sequence[str]) -> None:
+    for name in names:
+        if not (path / name).is_file():
+            raise BundleError(f"{path} lacks {name}, so it is not a whole model folder: copy or train it again")
+
+
 def _parse(path: Path, config: Mapping[str, Any]) -> Bundle:
     where = path / CONFIG
     format = config.get("format")
     if not isinstance(format, int) or format < 1:
-        raise BundleError(f"{where} gives no format, so it is not the {CONFIG} of a dragoman model")
+        hint = f": for a transformers model there is `dragoman import {path}`" if "model_type" in config else ""
+        raise BundleError(f"{where} gives no format, so it is not the {CONFIG} of a dragoman model{hint}")
     if format > FORMAT:
         raise BundleError(
             f"{path} is a model of format {format}, this dragoman {__version__} reads up to {FORMAT}: upgrade dragoman"

@@ -28,7 +28,7 @@ def expected_shapes(config: ModelConfig) -> Shapes:
     """The name and shape of every weight that a model of this shape has."""
     shapes: Shapes = {_TARGET: (config.vocab_size, config.d_model)}
     if not config.share_embeddings:
-        shapes[_SOURCE] = (config.vocab_size, config.d_model)
+        shapes[_SOURCE] = (config.num_source_pieces, config.d_model)
     if config.position == "learned":
         for side in ("source", "target"):
             shapes[f"{side}_embedding.position.table_TD"] = (config.max_length, config.d_model)

@@ -1,9 +1,11 @@
 """The command line: a file a command, imported only when it is called, so that `--help` is instant.
 
-`dragoman NAME` runs the click command called `command` in `dragoman/cli/NAME.py`.
+`dragoman NAME` runs the click command called `command` in `dragoman/cli/NAME.py`; `import`, a word of Python's own,
+is in `import_.py`.
 """
 
 import importlib
+import keyword
 import os
 import sys
 
@@ -20,6 +22,9 @@ COMMANDS = {
     "evaluate": "Say how well a model translates, in numbers that others can match.",
     "compare": "Say whether one model or output is better than another, or it is chance.",
     "info": "Print what a model folder holds.",
+    "import": "Make a model folder of a Marian or OPUS-MT model.",
+    "export": "Write a model for transformers, CTranslate2 or ONNX.",
+    "push": "Publish a model on a hub.",
     "paper": "Check the model against the paper, figure by figure.",
 }
 
@@ -33,7 +38,8 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"dragoman.cli.{cmd_name.replace('-', '_')}")
+        name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name.replace("-", "_")
+        module = importlib.import_module(f"dragoman.cli.{name}")
         command: click.Command = module.command
         return command
 

@@ -181,10 +181,11 @@ def _languages(source: str | None, target: str | None) -> str:
 
 
 def _tokenizer(model: str) -> Pieces:
+    from dragoman.text.sentencepiece_tokenizer import load_tokenizer
     from dragoman.text.tokenizer import Tokenizer
 
     path = Path(model)
-    return Tokenizer.load(path / "tokenizer.json" if path.is_dir() else path)
+    return load_tokenizer(path) if path.is_dir() else Tokenizer.load(path)
 
 
 def _write_report(diagnosis: Diagnosis, path: Path) -> None:

@@ -53,6 +53,7 @@ def command(**options: Any) -> None:
     """
     require("torch", "train", "training")
     from dragoman.train.finish import TrainingResult
+    from dragoman.train.hardware import reuse_memory
     from dragoman.train.request import Request
     from dragoman.train.run import train_model
 
@@ -65,6 +66,7 @@ def command(**options: Any) -> None:
         strict=options["strict"],
         tensorboard=options["tensorboard"],
     )
+    reuse_memory()
     outcome = train_model(request, resume=options["resume"], plan_only=options["plan_only"])
     if options["as_json"]:
         click.echo(json.dumps(outcome.to_mapping(), ensure_ascii=False))

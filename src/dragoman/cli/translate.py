@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
     from dragoman.translator import TranslateOptions, Translation, Translator
 
 _STANDARD_INPUT = "-"
+_SAVED_LINES = 256
+"""An interrupted run loses no more lines than this."""
 
 
 @click.command(name="translate", short_help="Translate text, a file, or standard input.")
 @click.argument("words", nargs=-1, metavar="[TEXT]...")
-@click.option("--model", metavar="MODEL", help="A model's folder, or its name in the box (see `dragoman models`).")
+@click.option("--model", metavar="MODEL", help="A model's folder, or its name in the box.")
 @click.option("--from", "source_language", metavar="LANG", help="The language of the text.")
 @click.option("--to", "target_language", metavar="LANG", help="The language to translate into.")
 @click.option("--input", "input_path", metavar="FILE", help="Translate this file, line by line; - is standard input.")
@@ -148,20 +151,19 @@ def _translate_lines(path: str, settings: TranslateOptions, options: dict[str, A
     interactive = path == _STANDARD_INPUT and sys.stdin.isatty()
     # Reading a file through first finds what is wrong with it before anything is written, and says how long it takes.
     total = sum(1 for _ in lines_of(path)) if os.path.isfile(path) else None
-    lines = lines_of(path)
-    first = next(lines, None)
-    if first is None:
-        raise DataError(f"{name_of(path)} is empty, expected text to translate")
-    lines = _chain(first, lines)
-    translator = _load(options, workers=options["workers"] or (1 if interactive else 0))
-    report = Warnings(name_of(path), silent=options["as_json"])
-    if options["output_path"] is None:
-        for source, translation in _stream(translator, lines, settings, 1 if interactive else None):
-            click.echo(line(source, translation, options))
-            draw(translation, options)
-            report.add(translation)
-    else:
-        _write_file(options["output_path"], translator, lines, total, settings, options, report)
+    with closing(cast(Generator[str, None, None], lines_of(path))) as lines:
+        first = next(lines, None)
+        if first is None:
+            raise DataError(f"{name_of(path)} is empty, expected text to translate")
+        translator = _load(options, workers=options["workers"] or (1 if interactive else 0))
+        report = Warnings(name_of(path), silent=options["as_json"])
+        if options["output_path"] is None:
+            for source, translation in _stream(translator, chain([first], lines), settings, 1 if interactive else None):
+                click.echo(line(source, translation, options))
+                draw(translation, options)
+                report.add(translation)
+        else:
+            _write_file(options["output_path"], translator, chain([first], lines), total, settings, options, report)
     report.summarize()
 
 
@@ -192,7 +194,7 @@ def _write_file(
         for source, translation in _stream(translator, lines, settings, None):
             window.append((source, translation))
             report.add(translation)
-            if len(window) == 256:
+            if len(window) == _SAVED_LINES:
                 flush()
         flush()
 
@@ -213,11 +215,6 @@ def _stream(
     sized = {} if window is None else {"window_texts": window}
     for translation in translator.stream(remember(), **sized, **settings):
         yield read.popleft(), translation
-
-
-def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
 
 
 @contextmanager

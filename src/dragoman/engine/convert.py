@@ -42,8 +42,8 @@ def convert(bundle: Bundle, compute_type: ComputeType = "int8") -> Path:
 
 
 def vocabulary(config: ModelConfig) -> list[str]:
-    """What our ids are called in a converted model."""
-    return [str(id) for id in range(config.vocab_size)]
+    """What our ids are called in a converted model, on either side."""
+    return [str(id) for id in range(max(config.vocab_size, config.num_source_pieces))]
 
 
 def _key(bundle: Bundle, compute_type: ComputeType) -> str:
@@ -53,7 +53,8 @@ def _key(bundle: Bundle, compute_type: ComputeType) -> str:
 
 def _save(bundle: Bundle, compute_type: ComputeType, folder: Path) -> None:
     config = bundle.model_config
-    spec = make_spec(config, bundle.weights(), vocabulary(config), quantised=compute_type == "int8")
+    names, source_names = (vocabulary(config)[:count] for count in (config.vocab_size, config.num_source_pieces))
+    spec = make_spec(config, bundle.weights(), names, compute_type == "int8", source_names)
     spec.save(str(folder))
 
 

@@ -94,6 +94,8 @@ class CTranslate2Engine:
             started: list[Any] = self._translator.translate_batch(
                 [task.source for task in tasks],
                 prefixes,
+                max_batch_size=self._batch_tokens,
+                batch_type="tokens",
                 asynchronous=True,
                 **translate_options(options, max_steps, patience),
             )

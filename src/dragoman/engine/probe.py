@@ -31,9 +31,9 @@ def probe_sources(bundle: Bundle) -> list[list[str]]:
     """Sources as tokens of the converted model: pieces at random, always the same, and the scorecard's samples."""
     config, tokenizer = bundle.model_config, bundle.tokenizer
     generator = np.random.default_rng(0)
-    first = max(tokenizer.special_ids) + 1
+    ordinary = sorted(set(range(config.num_source_pieces)) - tokenizer.special_ids)
     sources = [
-        generator.integers(first, config.vocab_size, generator.integers(1, _LONGEST, endpoint=True)).tolist()
+        generator.choice(ordinary, generator.integers(1, _LONGEST, endpoint=True)).tolist()
         for _ in range(_RANDOM_SOURCES)
     ]
     samples = bundle.scorecard.get("samples", [])[:_SAMPLES]

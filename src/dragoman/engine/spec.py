@@ -16,16 +16,22 @@ from dragoman.engine.without_torch import import_specs
 
 Array = NDArray[np.float32]
 NEVER = -1e9  # a logit that no softmax gives a share
+_ABSENT = "__optional"  # CTranslate2's word for it
 _LARGEST_WEIGHT = 64
 _LEAST_WEIGHT = 1e-30  # rows of less are zero: their scale would not be a number
 
 
 def make_spec(
-    config: ModelConfig, weights: Mapping[str, NDArray[Any]], vocabulary: Sequence[str], quantised: bool = False
+    config: ModelConfig,
+    weights: Mapping[str, NDArray[Any]],
+    vocabulary: Sequence[str],
+    quantised: bool = False,
+    source_vocabulary: Sequence[str] = (),
 ) -> Any:
     """The specification of the model, checked and ready to be saved; its matrices in 8 bits if they are `quantised`.
 
-    `vocabulary` has a text for every id, each one different.
+    `vocabulary` has a text for every id, each one different; so has `source_vocabulary`, if the source side has ids of
+    its own.
     """
     specs = import_specs()
     arrays = {name: np.asarray(array, dtype=np.float32) for name, array in weights.items()}
@@ -59,7 +65,7 @@ def make_spec(
         for number, layer in enumerate(stack.layer):
             _set_layer(layer, config, arrays, f"{name}.blocks.{number}")
     spec = specs.TransformerSpec(encoder, decoder)
-    spec.register_source_vocabulary(list(vocabulary))
+    spec.register_source_vocabulary(list(source_vocabulary or vocabulary))
     spec.register_target_vocabulary(list(vocabulary))
     spec.config.unk_token = vocabulary[config.padding_id]
     spec.config.bos_token = spec.config.decoder_start_token = vocabulary[config.begin_id]
@@ -68,7 +74,10 @@ def make_spec(
     if quantised:
         _quantise_all(spec)
     spec.validate()
-    spec.optimize()  # what is the same is stored once
+    shared_pieces = [decoder.projection, *(encoder.embeddings if config.share_embeddings else ())]
+    for layer in shared_pieces:
+        # A name instead of an array means that one; its scale goes with it.
+        layer.weight, layer.weight_scale = "decoder/embeddings/weight", _ABSENT
     return spec
 
 

@@ -38,10 +38,10 @@ class Embedding(nn.Module):
         return embedded_BTD
 
 
-def make_pieces(config: ModelConfig) -> nn.Embedding:
+def make_pieces(num_pieces: int, d_model: int) -> nn.Embedding:
     """The matrix (V, D); times sqrt(d_model) its rows have unit variance, as output weights they are small."""
-    pieces = nn.Embedding(config.vocab_size, config.d_model)
-    nn.init.normal_(pieces.weight, std=config.d_model**-0.5)
+    pieces = nn.Embedding(num_pieces, d_model)
+    nn.init.normal_(pieces.weight, std=d_model**-0.5)
     return pieces
 
 

@@ -44,8 +44,9 @@ class Transformer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.config = config
-        target_pieces = make_pieces(config)
-        source_pieces = target_pieces if config.share_embeddings else make_pieces(config)
+        shared, d_model = config.share_embeddings, config.d_model
+        target_pieces = make_pieces(config.vocab_size, d_model)
+        source_pieces = target_pieces if shared else make_pieces(config.num_source_pieces, d_model)
         self.source_embedding = Embedding(config, source_pieces, "source")
         self.encoder = Encoder(config)
         self.target_embedding = Embedding(config, target_pieces, "target")

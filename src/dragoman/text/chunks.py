@@ -21,6 +21,7 @@ from itertools import chain, islice
 from typing import Any, Protocol
 
 from dragoman.errors import DataError
+from dragoman.text.sentencepiece_tokenizer import unpack
 from dragoman.text.tokenizer import Tokenizer
 
 CHUNK_PAIRS = 8192
@@ -82,7 +83,7 @@ def reason_to_drop(num_source: int, num_target: int, rules: Rules) -> str | None
 def encode_chunk(texts: Texts, tokenizer: Tokenizer, rules: Rules) -> Chunk:
     """Source ids begin with the target's tag, if there is one; both sides end with the end id."""
     sources = tokenizer.ids_batch([source for source, _ in texts])
-    targets = tokenizer.ids_batch([target for _, target in texts])
+    targets = tokenizer.target_side.ids_batch([target for _, target in texts])
     reasons = [reason_to_drop(len(s), len(t), rules) for s, t in zip(sources, targets, strict=True)]
     kept = [number for number, reason in enumerate(reasons) if reason is None]
     dropped = {reason: reasons.count(reason) for reason in ("empty", "overlong", "ratio")}
@@ -93,7 +94,7 @@ def encode_chunk(texts: Texts, tokenizer: Tokenizer, rules: Rules) -> Chunk:
     if not rules.keep_text:
         return Chunk(_side(source_ids, []), _side(target_ids, []), dropped)
     source_texts = [tokenizer.normalize(texts[number][0]).encode() for number in kept]
-    target_texts = [tokenizer.normalize(texts[number][1]).encode() for number in kept]
+    target_texts = [tokenizer.target_side.normalize(texts[number][1]).encode() for number in kept]
     return Chunk(_side(source_ids, source_texts), _side(target_ids, target_texts), dropped)
 
 
@@ -184,7 +185,7 @@ def _serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     receive, send = sys.stdin.buffer, sys.stdout.buffer
     file, rules = marshal.load(receive)
-    tokenizer = Tokenizer(file)
+    tokenizer = unpack(file)
     target_tag, max_length, max_ratio, keep_text = rules
     known = Rules(target_tag=target_tag, max_length=max_length, max_ratio=max_ratio, keep_text=keep_text)
     while True:

@@ -129,7 +129,8 @@ def build(
     folder = Path(folder)
     rules = Rules(target_tag=target_tag, max_length=max_length, max_ratio=max_ratio, keep_text=keep_text)
     dropped: Counter[str] = Counter()
-    dtype = np.dtype("uint16" if tokenizer.vocab_size <= 1 << 16 else "uint32")
+    num_pieces = max(tokenizer.vocab_size, tokenizer.target_side.vocab_size)
+    dtype = np.dtype("uint16" if num_pieces <= 1 << 16 else "uint32")
     with made_whole(folder) as unfinished:
         writers = [SideWriter(unfinished, side, dtype, keep_text) for side in SIDES]
         try:

@@ -45,6 +45,7 @@ class MergeDropout:
     def __init__(self, tokenizer: Tokenizer, rate: float, seed: int) -> None:
         if not 0 <= rate < 1:
             raise ConfigError(f"tokenizer.dropout is {rate}, expected a share from 0 up to, not including, 1")
+        merges = tokenizer.merges
         self._tokenizer = tokenizer
         self._rate = rate
         self._seed = seed
@@ -53,7 +54,7 @@ class MergeDropout:
         }
         self._byte_ids = [tokenizer.id(byte) for byte in BYTES]
         self._merges: Merges = {}
-        for rank, (left, right) in enumerate(tokenizer.merges):
+        for rank, (left, right) in enumerate(merges):
             self._merges[tokenizer.id(left), tokenizer.id(right)] = rank, tokenizer.id(left + right)
         self._cache: dict[str, list[list[int] | None]] = {}
         self._num_cached = 0

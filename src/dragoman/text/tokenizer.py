@@ -21,6 +21,7 @@ from dragoman.settings import nearest
 from dragoman.text import learning, pipeline
 from dragoman.text.pipeline import BYTES, HIDDEN_MARK, MARK, SPECIALS
 
+TOKENIZER = "tokenizer.json"
 CACHED_WORDS = 1 << 17
 
 
@@ -83,16 +84,25 @@ class Tokenizer:
 
     def save(self, path: Path | str) -> None:
         """One JSON file, which the plain `tokenizers` library opens too."""
-        Path(path).write_bytes(self._file)
+        Path(path).write_bytes(self.file)
 
     def fingerprint(self) -> str:
         """A hash of the file: tokenizers with equal fingerprints do the same."""
-        return hashlib.sha256(self._file).hexdigest()
+        return hashlib.sha256(self.file).hexdigest()
 
     @property
     def file(self) -> bytes:
         """What `save` writes."""
         return self._file
+
+    def files(self) -> dict[str, bytes]:
+        """What a model folder holds of it, by file name."""
+        return {TOKENIZER: self._file}
+
+    @property
+    def target_side(self) -> "Tokenizer":
+        """The pieces of the target side; one tokenizer serves both, but models from elsewhere may have two."""
+        return self
 
     @property
     def vocab_size(self) -> int:

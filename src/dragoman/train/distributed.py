@@ -77,11 +77,16 @@ def leave_world(world: World) -> None:
         dist.destroy_process_group()
 
 
+def check_shard(world: World, shard: bool) -> None:
+    """Refuse to split a model over one rank."""
+    if shard and world.size == 1:
+        raise TrainingError("--shard splits a model over ranks, and there is one: start it with torchrun")
+
+
 def distribute(objective: nn.Module, world: World, shard: bool) -> nn.Module:
     """The same objective, its gradients averaged over ranks (DDP), or its weights split over them too (FSDP2)."""
+    check_shard(world, shard)
     if world.size == 1:
-        if shard:
-            raise TrainingError("--shard splits a model over ranks, and there is one: start it with torchrun")
         return objective
     if not shard:
         return nn.parallel.DistributedDataParallel(objective, broadcast_buffers=False)

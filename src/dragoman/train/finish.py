@@ -21,7 +21,7 @@ from dragoman.train.prepare import Prepared
 from dragoman.train.request import Request
 from dragoman.train.validate import Validation
 
-MOST_SCORED_PAIRS = 1000
+MOST_SCORED_PAIRS = 500
 
 
 @dataclass(frozen=True)

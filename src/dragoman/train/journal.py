@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from dragoman.recipe import Recipe
-from dragoman.text.diagnosis import Diagnosis
+from dragoman.text.diagnosis import REASONS, Diagnosis
 from dragoman.train.checkpoint import Progress
 from dragoman.train.curves import draw_curves
 from dragoman.train.distributed import World
@@ -57,7 +57,7 @@ class Journal:
     def tell_diagnosis(self, diagnosis: Diagnosis) -> None:
         """The doctor's summary: sizes, what is dropped and why, what was found."""
         for summary in diagnosis.sets:
-            dropped = ", ".join(f"{count:,} {reason}" for reason, count in summary.dropped.items() if count)
+            dropped = ", ".join(f"{count:,} {REASONS[reason]}" for reason, count in summary.dropped.items() if count)
             self.say(
                 f"{summary.name}: {summary.kept:,} pairs of {summary.pairs:,} from {', '.join(summary.files)}"
                 + (f" (dropped: {dropped})" if dropped else "")

@@ -27,6 +27,7 @@ from dragoman.train.window import Window
 LOG_STEPS = 10
 KEPT_CHECKPOINTS = 2
 MOST_SKIPPED_IN_A_ROW = 20
+ENDING_VALIDATIONS = 8
 
 
 class Feed(Protocol):
@@ -87,6 +88,8 @@ class Loop:
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         self._window = Window()
         self._skipped_in_a_row = 0
+        self._first_step = progress.step
+        self._validation_seconds = 0.0
         self._started = time.monotonic()
         self._seconds_before = progress.seconds
         self._saved_at = self._started
@@ -144,6 +147,8 @@ class Loop:
         self._window.add(plain.item() / num_tokens if finite else None, int(num_tokens), parts)
         if step % LOG_STEPS == 0 or step == self.progress.total_steps:
             self._log(rate, norm.item())
+            if step < self.progress.total_steps:
+                self._keep_to_the_clock()
         return bool(stop > 0)
 
     def _advance(self, num_tokens: int) -> None:
@@ -186,25 +191,27 @@ class Loop:
         self._update(seconds=self._seconds())
         self.tell({"event": "validation", "step": self.progress.step, **metrics, "better": better,
                    "seconds": self.progress.seconds})  # fmt: skip
-        self._window.skip_time(time.monotonic() - started)
-        self._keep_to_the_clock(time.monotonic() - started)
+        self._validation_seconds = time.monotonic() - started
+        self._window.skip_time(self._validation_seconds)
 
     def _is_better(self, metrics: Mapping[str, Any]) -> bool:
         value, best = metrics[self.config.metric], self.progress.best
-        if best is None:
+        if best is None or (math.isnan(best) and not math.isnan(value)):
             return True
         return bool(value < best if self.config.metric == "loss" else value > best)
 
-    def _keep_to_the_clock(self, validation_seconds: float) -> None:
-        """With a budget: before the decay begins, set its end to what the clock allows, as measured so far."""
-        step, total = self.progress.step, self.progress.total_steps
-        if not self.deadline_seconds or step >= total * (1 - self.config.decay_share):
+    def _keep_to_the_clock(self) -> None:
+        """With a budget: set the schedule's end to what the clock allows at the pace so far, validations included.
+
+        What comes after the last step, judging and scoring the final weights, takes as long as some validations.
+        """
+        taken = self.progress.step - self._first_step
+        if not self.deadline_seconds or not taken:
             return
-        seconds_per_step = self.progress.seconds / step
-        left = self.deadline_seconds - self.progress.seconds - 2 * validation_seconds
-        possible = max(step + 1, step + int(left / seconds_per_step))
-        possible = int(self.world.sum(torch.tensor(float(possible), device=self.world.device)).item() / self.world.size)
-        self._update(total_steps=possible)
+        pace = (self._seconds() - self._seconds_before) / taken
+        ending = min(ENDING_VALIDATIONS * self._validation_seconds, self.deadline_seconds / 4)
+        possible = self.progress.step + (self.deadline_seconds - ending - self._seconds()) / pace
+        self._update(total_steps=max(self.progress.step + 1, int(self.world.share(possible))))
 
     def _validate_steps(self) -> int:
         return self.config.validate_steps or max(1, self.feed.num_batches(0))

@@ -11,10 +11,11 @@ from typing import Any
 
 import torch
 
+from dragoman.bundle import expected_shapes
 from dragoman.config import ModelConfig
 from dragoman.errors import ConfigError
 from dragoman.model.transformer import Transformer
-from dragoman.recipe import Recipe
+from dragoman.recipe import Recipe, TrainConfig
 from dragoman.settings import fill, to_mapping
 from dragoman.text.diagnosis import Diagnosis
 from dragoman.text.learning import choose_vocab_size
@@ -95,8 +96,7 @@ def operations_per_target_token(config: ModelConfig, source_ratio: float = 1.0) 
 def memory_of(config: ModelConfig, batch_tokens: int, micro_batches: int = 1) -> int:
     """Bytes for weights, gradients, Adam's two moments and what a backward pass keeps; within a third or so."""
     layers = config.encoder_layers + config.decoder_layers
-    with torch.device("meta"):
-        parameters = Transformer(config).num_parameters()
+    parameters = sum(math.prod(shape) for shape in expected_shapes(config).values())
     kept = layers * (14 * config.d_model + 3 * config.d_ff) * 4 * batch_tokens // micro_batches
     return 300_000_000 + 20 * parameters + kept
 
@@ -150,7 +150,8 @@ def make_plan(
         reasons.append(f"{_shape(model)}: {why}")
     speed = operations_per_second / operations_per_target_token(model, source_ratio)
     train = recipe.train
-    batch_tokens = train.batch_tokens if keep_shape else batch_for(pass_pieces, budget_seconds * speed)
+    batch_given = keep_shape or train.batch_tokens != TrainConfig().batch_tokens
+    batch_tokens = train.batch_tokens if batch_given else batch_for(pass_pieces, budget_seconds * speed)
     steps = _steps(recipe, batch_tokens, pass_pieces, training_seconds * speed, needed)
     passes = steps * batch_tokens / pass_pieces
     reasons.append(f"{steps:,} steps of {batch_tokens:,} target pieces: {passes:.1f} passes over the data")

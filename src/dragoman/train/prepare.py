@@ -144,10 +144,13 @@ def prepare(
 
 def _write_valid_pairs(folder: Path, datasets: Sequence[Dataset], directions: Sequence[Direction]) -> None:
     """Keep what was validated on: a model that goes on from this one watches it, to see what it forgets."""
+    lines: dict[str, list[str]] = {}
     for dataset, direction in zip(datasets, directions, strict=True):
-        with atomic_file(folder / f"valid.{direction.name}.tsv") as file:
-            texts = (dataset.text(index) for index in range(len(dataset)))
-            file.write_text("".join(f"{text.source}\t{text.target}\n" for text in texts), encoding="utf-8")
+        texts = (dataset.text(index) for index in range(len(dataset)))
+        lines.setdefault(direction.name, []).extend(f"{text.source}\t{text.target}\n" for text in texts)
+    for name, its_lines in lines.items():
+        with atomic_file(folder / f"valid.{name}.tsv") as file:
+            file.write_text("".join(its_lines), encoding="utf-8")
 
 
 def _hold_out(recipe: Recipe, folder: Path, say: Callable[[str], None]) -> NDArray[np.bool_] | None:

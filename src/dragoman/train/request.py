@@ -49,6 +49,12 @@ class RunFile:
         except OSError as error:
             raise TrainingError(f"cannot write to {self.path.parent.parent}: {error.strerror}") from error
 
+    def forget(self) -> None:
+        """Of a run that failed before it learned anything: so that the folder is free once the cause is mended."""
+        self.path.unlink(missing_ok=True)
+        for left in ("held-out.npy", "tokenizer.json"):
+            (self.path.parent / left).unlink(missing_ok=True)
+
     def write(self, request: Request, plan: Plan) -> None:
         """Remember what is about to be trained."""
         values = {

@@ -5,6 +5,8 @@ output/training.jsonl   what happened; curves.png draws it
 output/run/             what resuming needs: run.json, checkpoints, the weights that may be averaged
 """
 
+import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,14 +15,15 @@ import torch
 from torch import nn
 
 from dragoman.bundle import Bundle, find
-from dragoman.errors import TrainingError
+from dragoman.errors import DataError, DragomanError, TrainingError
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import CorpusConfig, Recipe
 from dragoman.text.corpus import spool
+from dragoman.text.diagnosis import counted
 from dragoman.text.doctor import examine
 from dragoman.train import checkpoint, hardware
 from dragoman.train.checkpoint import Progress
-from dragoman.train.distributed import World, distribute, join_world, leave_world
+from dragoman.train.distributed import World, check_shard, distribute, join_world, leave_world
 from dragoman.train.feed import PairFeed
 from dragoman.train.finish import Finisher, TrainingResult
 from dragoman.train.journal import Journal
@@ -39,17 +42,25 @@ def train_model(
     request: Request, *, resume: bool = False, plan_only: bool = False, trackers: Sequence[Tracker] = ()
 ) -> TrainingResult | Plan:
     """Run what is requested to its end, or to a signal. Events go to `trackers` besides the usual ones."""
+    started = time.monotonic()
     world = join_world()
+    check_shard(world, request.recipe.train.shard)
     try:
         with Journal(request, world, trackers) as journal:
             if plan_only:
-                return _look_and_plan(request, journal)[1]
+                with tempfile.TemporaryDirectory() as passing:
+                    return _look_and_plan(request, Path(passing), journal)[1]
             run_file = RunFile(request.output / "run" / "run.json")
             if world.is_first:
                 _begin(request, run_file, resume, journal)
             world.wait()
             request, plan = run_file.read(request)
-            return _run(request, plan, world, journal)
+            try:
+                return _run(request, plan, world, journal, started)
+            except DragomanError:
+                if world.is_first and not checkpoint.latest(run_file.path.parent):
+                    run_file.forget()
+                raise
     finally:
         leave_world(world)
 
@@ -60,51 +71,54 @@ def _begin(request: Request, run_file: RunFile, resume: bool, journal: Journal) 
     if not run_file.exists():
         if resume:
             journal.say("there is nothing to resume yet: starting from the beginning")
-        run_file.write(*_look_and_plan(request, journal))
+        run_file.write(*_look_and_plan(request, run_file.path.parent, journal))
 
 
-def _look_and_plan(request: Request, journal: Journal) -> tuple[Request, Plan]:
-    """See what the data are like, and settle what the recipe leaves open."""
+def _look_and_plan(request: Request, folder: Path, journal: Journal) -> tuple[Request, Plan]:
+    """See what the data are like, and settle what the recipe leaves open. Standard input is copied into `folder`."""
     data = request.recipe.data
-    folder = request.output / "run"
     if not data.train:
         raise TrainingError("no corpus to train on: name a TSV, TMX or JSON lines file, or --source and --target")
     corpora = tuple(spool(corpus, folder) if corpus.path == "-" else corpus for corpus in data.train)
     request = replace(request, recipe=replace(request.recipe, data=replace(data, train=corpora)))
+    base = Bundle.open(find(request.init)) if request.init else None
     diagnosis = examine(corpora, data.valid, data.test, max_ratio=data.max_ratio)
+    size = size_of(diagnosis, both_ways=any(corpus.both_ways for corpus in corpora))
+    if not size.pairs:
+        why = [f"{found.what}. {found.advice}" for found in diagnosis.problems if found.kind != "nothing-left"]
+        raise DataError(f"no pair is left to train on: {why[0] if why else 'all were dropped'}")
     journal.tell_diagnosis(diagnosis)
     if request.strict and diagnosis.problems:
-        raise TrainingError(f"{len(diagnosis.problems)} problems in the data, first: {diagnosis.problems[0].what}")
-    tokenizer = Bundle.open(find(request.init)).tokenizer if request.init else None
+        number = counted(len(diagnosis.problems), "problems")
+        raise TrainingError(f"{number} in the data, first: {diagnosis.problems[0].what}")
     plan = make_plan(
-        _initial_recipe(request),
-        size_of(diagnosis, both_ways=any(corpus.both_ways for corpus in corpora)),
+        _initial_recipe(request, base),
+        size,
         operations_per_second=measure_operations_per_second(),
         budget_seconds=request.budget_seconds,
         keep_shape=request.keep_shape or bool(request.init),
-        vocab_size=tokenizer.vocab_size if tokenizer else 0,
+        vocab_size=base.tokenizer.target_side.vocab_size if base else 0,
     )
     journal.tell_plan(plan)
     return request, plan
 
 
-def _initial_recipe(request: Request) -> Recipe:
+def _initial_recipe(request: Request, base: Bundle | None) -> Recipe:
     """With --init the shape is that of the model that is gone on from, and what that was validated on is watched."""
     recipe = request.recipe
-    if not request.init:
+    if base is None:
         return recipe
-    base = Bundle.open(find(request.init))
     dropouts = {name: getattr(recipe.model, name) for name in ("dropout", "attention_dropout", "activation_dropout")}
-    left_behind = sorted((base.path / "run").glob("valid.*.tsv"))
-    watch = recipe.data.watch or tuple(CorpusConfig(path=str(path)) for path in left_behind)
+    left_behind = [(path, path.name.split(".")[1]) for path in sorted((base.path / "run").glob("valid.*.tsv"))]
+    watch = recipe.data.watch or tuple(CorpusConfig(path=str(path), languages=pair) for path, pair in left_behind)
     return replace(recipe, model=replace(base.model_config, **dropouts), data=replace(recipe.data, watch=watch))
 
 
-def _run(request: Request, plan: Plan, world: World, journal: Journal) -> TrainingResult:
+def _run(request: Request, plan: Plan, world: World, journal: Journal, started: float) -> TrainingResult:
     recipe, folder = plan.recipe, request.output / "run"
     base = Bundle.open(find(request.init)) if request.init else None
     prepared = _prepared_by_one_first(recipe, folder, base, world, journal)
-    recipe = replace(recipe, model=replace(recipe.model, vocab_size=prepared.tokenizer.vocab_size))
+    recipe = replace(recipe, model=replace(recipe.model, vocab_size=prepared.tokenizer.target_side.vocab_size))
     model = _make_model(recipe, base).to(world.device)
     precision = hardware.choose_precision(recipe.train, world.device)
     objective = Objective(
@@ -115,7 +129,8 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal) -> Traini
     validation = Validation(prepared, recipe, world.device)
     finisher = Finisher(request, plan, recipe, prepared, validation, journal)
     found = checkpoint.latest(folder)
-    tensors, progress = checkpoint.load(found) if found else ({}, Progress(total_steps=recipe.train.max_steps))
+    fresh = Progress(total_steps=recipe.train.max_steps, seconds=time.monotonic() - started)
+    tensors, progress = checkpoint.load(found) if found else ({}, fresh)
     if progress.finished in ("interrupted", ""):
         progress = progress.with_(finished="")
     journal.start(progress, model, prepared, recipe, world, precision, compiled)

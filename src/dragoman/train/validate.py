@@ -89,7 +89,7 @@ class Validation:
                 max_length=self.recipe.model.max_length - 1,
             )
             for index, hypotheses in zip(chunk, found, strict=True):
-                outputs[index] = self.tokenizer.decode(hypotheses[0].ids)
+                outputs[index] = self.tokenizer.target_side.decode(hypotheses[0].ids)
         return [outputs[index] for index in indices]
 
 

@@ -29,7 +29,8 @@ def link_words(
     `source_ids` are those of the text alone; of `attention_TS` the columns before them (a language tag) and after them
     (the end) are left out. Nothing is linked where the pieces do not add up to the words: bytes may make a space.
     """
-    source_words, target_words = (tokenizer.words(Encoded(list(ids), [])) for ids in (source_ids, target_ids))
+    source_words = tokenizer.words(Encoded(list(source_ids), []))
+    target_words = tokenizer.target_side.words(Encoded(list(target_ids), []))
     if len(source_words) != len(source.split()) or len(target_words) != len(target.split()):
         return ()
     first = attention_TS.shape[1] - 1 - len(source_ids)

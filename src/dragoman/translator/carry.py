@@ -19,7 +19,8 @@ _PLACEHOLDER = (
 _VERBATIM = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}")
 _SENTENCE_MARKS = ".,;:!?…'’\")]"  # at the end of an address they are the sentence's
 _NUMBER = re.compile(r"\d{1,3}(?:[ .,'’\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?")
-_TIME = re.compile(r"\b\d{1,2} ?[h:] ?\d{2}\b|\b\d{1,2} ?h\b")
+_TIME = re.compile(r"\b\d{1,2}(?:[.:]\d{2})? ?(?:h|uhr|[ap]\.?m)\b|\b\d{1,2} ?[h:] ?\d{2}\b", re.IGNORECASE)
+_DATE = re.compile(r"\b(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})\b")
 _LARGEST_WORD = 20
 _SEPARATORS = re.compile(r"\D")
 
@@ -55,7 +56,7 @@ def find_carried(sentence: str) -> Carried:
     verbatims = find_verbatims(sentence)
     for one in reversed(verbatims):
         sentence = f"{sentence[: one.start]} {sentence[one.end :]}"
-    numbers = tuple(_NUMBER.findall(_TIME.sub(" ", sentence)))
+    numbers = _numbers(sentence)
     return Carried(verbatims, numbers) if verbatims or numbers else NOTHING
 
 
@@ -89,7 +90,7 @@ def missing_numbers(carried: Carried, target: str) -> tuple[str, ...]:
         return ()
     for one in carried.verbatims:
         target = target.replace(one.text, " ")
-    there = Counter(map(_digits, _NUMBER.findall(_TIME.sub(" ", target))))
+    there = Counter(map(_digits, _numbers(target)))
     missing = []
     for number in carried.numbers:
         if there[_digits(number)]:
@@ -108,6 +109,11 @@ def has_nothing_to_translate(sentence: str) -> bool:
     for one in reversed(find_verbatims(sentence)):
         sentence = sentence[: one.start] + sentence[one.end :]
     return not any(map(str.isalpha, sentence))
+
+
+def _numbers(text: str) -> tuple[str, ...]:
+    """The numbers of a text, as they are written; a date is three."""
+    return tuple(_NUMBER.findall(_DATE.sub(r"\1 / \2 / \3", _TIME.sub(" ", text))))
 
 
 def _digits(number: str) -> str:

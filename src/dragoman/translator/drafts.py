@@ -80,9 +80,9 @@ class Scribe:
         return len(self.tokenizer.ids_batch([text])[0])
 
     def decode(self, ids: Sequence[int]) -> str:
-        text = self.tokenizer.decode(ids)
+        text = self.tokenizer.target_side.decode(ids)
         # Pieces of single bytes can spell line ends and controls, which would break line for line output.
-        return text if text.isprintable() else self.tokenizer.normalize(text)
+        return text if text.isprintable() else self.tokenizer.target_side.normalize(text)
 
     def draft(self, sentence: Sentence, outputs: Sequence[Output], check: bool) -> Draft:
         """The first output as a draft, the others as its alternatives."""

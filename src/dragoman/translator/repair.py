@@ -87,7 +87,7 @@ def phrases(sentence: Sentence, draft: Draft, scribe: Scribe) -> Demand:
     texts = [term.target for term in sentence.terms] if "glossary" in missing else []
     if "number" in missing:
         texts += [number for number in sentence.carried.numbers if number.isdigit()]
-    must = [tuple(ids) for ids in scribe.tokenizer.ids_batch(texts) if ids]
+    must = [tuple(ids) for ids in scribe.tokenizer.target_side.ids_batch(texts) if ids]
     if "verbatim" in missing:
         must += [_ids_in_place(sentence.text, one.start, one.end, scribe) for one in sentence.carried.verbatims]
     return Demand(must=tuple(filter(None, must)))
@@ -96,7 +96,7 @@ def phrases(sentence: Sentence, draft: Draft, scribe: Scribe) -> Demand:
 def _ids_in_place(text: str, start: int, end: int, scribe: Scribe) -> tuple[int, ...]:
     """The ids of a part of a text: at a word's start they have its mark, after a bracket they have not."""
     attached = text[start - 1 : start] if start and not text[start - 1].isspace() else ""
-    encoded = scribe.tokenizer.encode(attached + text[start:end])
+    encoded = scribe.tokenizer.target_side.encode(attached + text[start:end])
     pairs = zip(encoded.ids, encoded.spans, strict=True)
     return tuple(id for id, (first, _) in pairs if first >= len(attached))
 

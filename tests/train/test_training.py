@@ -1,0 +1,336 @@
+"""Whole runs, in this process: from a file of pairs to a model folder, with everything that may come between."""
+
+import json
+import os
+import signal
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from commands import weights_hash
+from small_runs import events, run_small, small_recipe, translate, write_corpus
+from synthetic import make_pairs, write_pairs
+
+from dragoman.bundle import Bundle, expected_shapes
+from dragoman.errors import TrainingError
+from dragoman.recipe import CorpusConfig
+from dragoman.train import checkpoint
+
+FILES = {"README.md", "config.json", "model.safetensors", "run", "scorecard.json", "tokenizer.json", "training.jsonl"}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> CorpusConfig:
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def trained(corpus: CorpusConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of 20 steps with a validation every 10; with dropout, so that what is drawn matters."""
+    folder = tmp_path_factory.mktemp("trained") / "model"
+    run_small(small_recipe(corpus, model={"dropout": 0.1}), folder)
+    return folder
+
+
+def messages(told: list[Mapping[str, Any]]) -> list[str]:
+    return [event["text"] for event in told if event["event"] == "message"]
+
+
+def weights(folder: Path) -> Mapping[str, Any]:
+    return Bundle.open(folder).weights()
+
+
+# What a run leaves
+
+
+def test_a_run_learns_to_translate_what_it_has_not_seen(tmp_path: Path) -> None:
+    pairs = make_pairs(2000)
+    train, unseen = pairs[100:], pairs[:100]
+    corpora = [CorpusConfig(path=str(write_pairs(tmp_path / name, its))) for name, its in (("t", train), ("v", unseen))]
+    shape = {"d_model": 64, "d_ff": 128, "num_heads": 4, "encoder_layers": 2}
+    recipe = small_recipe(
+        corpora[0],
+        valid=(corpora[1],),
+        model=shape,
+        batch_tokens=512,
+        learning_rate=0.004,
+        warmup_steps=40,
+        max_steps=300,
+        validate_steps=300,
+    )
+    result = run_small(recipe, tmp_path / "model")
+    assert result.reason == "finished"
+    outputs = translate(tmp_path / "model", [source for source, _ in unseen])
+    assert sum(output == target for output, (_, target) in zip(outputs, unseen, strict=True)) >= 99
+    bleu = next(score for score in result.scores if score["metric"] == "BLEU")
+    assert bleu["score"] > 99
+
+
+def test_the_folder_is_a_whole_model(trained: Path) -> None:
+    assert {path.name for path in trained.iterdir()} == FILES
+    bundle = Bundle.open(trained)
+    assert bundle.directions == ("xx-yy",)
+    assert {name: array.shape for name, array in bundle.weights().items()} == expected_shapes(bundle.model_config)
+    assert isinstance(translate(trained, ["taro ba miku de peli ."])[0], str)
+    scorecard = json.loads((trained / "scorecard.json").read_text(encoding="utf-8"))
+    assert [score["metric"] for score in scorecard["scores"]] == ["BLEU", "chrF2"]
+    assert all("version:" in score["signature"] for score in scorecard["scores"])
+    assert scorecard["data"][0]["name"] == "pairs.tsv"
+    assert len(scorecard["data"][0]["sha256"]) == 64
+    assert scorecard["steps"] == 20
+    assert scorecard["command"].startswith("dragoman")
+    card = (trained / "README.md").read_text(encoding="utf-8")
+    assert "xx → yy" in card
+    assert scorecard["data"][0]["sha256"] in card
+
+
+def test_the_log_tells_the_run_from_start_to_end(trained: Path) -> None:
+    log = events(trained)
+    assert [(event["event"], event["step"]) for event in log] == [
+        ("start", 0),
+        ("step", 10),
+        ("validation", 10),
+        ("step", 20),
+        ("validation", 20),
+        ("end", 20),
+    ]
+    start, end = log[0], log[-1]
+    assert (start["total_steps"], start["pairs"], start["ranks"], start["device"]) == (20, 211 - 17, 1, "cpu")
+    assert start["parameters"] == sum(array.size for array in weights(trained).values())
+    assert end["reason"] == "finished"
+    for event in events(trained, "validation"):
+        assert {"loss", "perplexity", "bleu", "chrf", "samples", "better", "seconds"} <= event.keys()
+    seconds = [event["seconds"] for event in log[1:]]
+    assert seconds == sorted(seconds)
+
+
+def test_there_is_a_model_from_the_first_validation_on(corpus: CorpusConfig, tmp_path: Path) -> None:
+    opened: list[str] = []
+
+    def open_it(event: Mapping[str, Any]) -> None:
+        if event["event"] == "validation":
+            opened.append(Bundle.open(tmp_path / "model").weights_sha256)
+
+    run_small(small_recipe(corpus), tmp_path / "model", trackers=[open_it])
+    assert len(set(opened)) == 2
+
+
+def test_a_tracker_hears_all_that_the_log_has(corpus: CorpusConfig, tmp_path: Path) -> None:
+    told: list[Mapping[str, Any]] = []
+    run_small(small_recipe(corpus), tmp_path / "model", trackers=[told.append])
+    heard = [event for event in told if event["event"] != "message"]
+    assert json.loads(json.dumps(heard)) == events(tmp_path / "model")
+
+
+def test_a_tracker_that_raises_is_dropped_and_the_run_goes_on(corpus: CorpusConfig, tmp_path: Path) -> None:
+    told: list[Mapping[str, Any]] = []
+
+    def broken(event: Mapping[str, Any]) -> None:
+        if event["event"] == "step":
+            raise OSError("the line is dead")
+
+    result = run_small(small_recipe(corpus), tmp_path / "model", trackers=[broken, told.append])
+    assert result.reason == "finished"
+    assert messages(told).count("broken failed (the line is dead): going on without it") == 1
+
+
+def test_the_average_of_the_last_is_taken_if_it_validates_better(corpus: CorpusConfig, tmp_path: Path) -> None:
+    told: list[Mapping[str, Any]] = []
+    recipe = small_recipe(corpus, average=3, validate_steps=3, max_steps=17)
+    run_small(recipe, tmp_path / "model", trackers=[told.append])
+    last = sorted((tmp_path / "model" / "run" / "weights").glob("step-*"))
+    assert [checkpoint.load(path)[1].step for path in last] == [12, 15, 17]
+    states = {
+        "the best validation": checkpoint.load(tmp_path / "model" / "run" / "weights" / "best.safetensors")[0],
+        "the average of the last 3": checkpoint.average(last),
+    }
+    said = next(text for text in messages(told) if " has the " in text)
+    (chosen,) = [name for name in states if name in said]
+    for name, array in weights(tmp_path / "model").items():
+        torch.testing.assert_close(torch.from_numpy(array), states[chosen][name], atol=0, rtol=0)
+
+
+# Stopping and going on
+
+
+def stop_at(step: int) -> Any:
+    def tell(event: Mapping[str, Any]) -> None:
+        if event["event"] == "step" and event["step"] == step:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return tell
+
+
+def test_an_interrupted_run_is_resumed_to_the_same_bits(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:
+    recipe, told = small_recipe(corpus, model={"dropout": 0.1}), []
+    stopped = run_small(recipe, tmp_path / "model", trackers=[stop_at(10), told.append])
+    assert (stopped.reason, stopped.step) == ("interrupted", 11)
+    assert "stopped at step 11; the same command with --resume goes on from there" in messages(told)
+    finished = run_small(recipe, tmp_path / "model", resume=True)
+    assert (finished.reason, finished.step) == ("finished", 20)
+    assert weights_hash(tmp_path / "model") == weights_hash(trained)
+    told_steps = [(event["event"], event["step"]) for event in events(tmp_path / "model")]
+    assert told_steps == [(event["event"], event["step"]) for event in events(trained)]
+
+
+def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(corpus: CorpusConfig, tmp_path: Path) -> None:
+    recipe = small_recipe(corpus, model={"dropout": 0.1}, validate_steps=5)
+    run_small(recipe, tmp_path / "model", trackers=[stop_at(10)])
+    damaged = checkpoint.checkpoint_path(tmp_path / "model" / "run", 11)
+    damaged.write_bytes(damaged.read_bytes()[:-7])
+    run_small(recipe, tmp_path / "model", resume=True)
+    run_small(recipe, tmp_path / "whole")
+    assert weights_hash(tmp_path / "model") == weights_hash(tmp_path / "whole")
+
+
+def test_resuming_a_finished_run_changes_nothing(corpus: CorpusConfig, tmp_path: Path) -> None:
+    first = run_small(small_recipe(corpus, max_steps=5), tmp_path / "model")
+    before, log = weights_hash(tmp_path / "model"), events(tmp_path / "model")
+    again = run_small(small_recipe(corpus, max_steps=5), tmp_path / "model", resume=True)
+    assert (again.reason, again.step, again.scores) == (first.reason, first.step, first.scores)
+    assert weights_hash(tmp_path / "model") == before
+    assert [event["event"] for event in events(tmp_path / "model")] == [event["event"] for event in log]
+
+
+def test_resuming_nothing_starts_from_the_beginning_and_says_so(corpus: CorpusConfig, tmp_path: Path) -> None:
+    told: list[Mapping[str, Any]] = []
+    run_small(small_recipe(corpus, max_steps=2), tmp_path / "model", trackers=[told.append], resume=True)
+    assert messages(told)[0] == "there is nothing to resume yet: starting from the beginning"
+
+
+def test_data_that_have_changed_cannot_be_resumed(tmp_path: Path) -> None:
+    recipe = small_recipe(write_corpus(tmp_path, 101), max_steps=2)
+    run_small(recipe, tmp_path / "model")
+    write_corpus(tmp_path, 103)
+    with pytest.raises(TrainingError, match="the training data have changed since the run began: start anew in anothe"):
+        run_small(recipe, tmp_path / "model", resume=True)
+
+
+def test_a_folder_that_holds_a_run_is_not_overwritten(corpus: CorpusConfig, trained: Path) -> None:
+    before = weights_hash(trained)
+    with pytest.raises(
+        TrainingError, match="holds a training run already: add --resume to go on with it, or choose an"
+    ):
+        run_small(small_recipe(corpus), trained)
+    assert weights_hash(trained) == before
+
+
+@pytest.mark.parametrize("metric", ["loss", "bleu"])
+def test_a_run_that_gets_no_better_stops_early(corpus: CorpusConfig, tmp_path: Path, metric: str) -> None:
+    # A rate that moves no weight: every validation is as good as the first.
+    recipe = small_recipe(
+        corpus, metric=metric, patience=3, learning_rate=1e-30, validate_steps=2, max_steps=1000, optimizer="adam"
+    )
+    result = run_small(recipe, tmp_path / "model")
+    assert (result.reason, result.step) == ("patience", 8)
+    assert events(tmp_path / "model", "end")[0]["reason"] == "patience"
+
+
+def test_a_problem_in_the_data_is_fatal_if_asked(tmp_path: Path) -> None:
+    path = write_pairs(tmp_path / "pairs.tsv", make_pairs(101))
+    with path.open("a") as file:
+        file.write("one column\n" * 53)
+    recipe = small_recipe(CorpusConfig(path=str(path)), max_steps=2)
+    with pytest.raises(TrainingError, match=r"^1 problem in the data, first: 53 lines with one column"):
+        run_small(recipe, tmp_path / "strict", strict=True)
+    assert run_small(recipe, tmp_path / "lenient").reason == "finished"
+
+
+# Going on from a model
+
+
+def test_fine_tuning_starts_from_the_weights_and_pieces_of_its_base(
+    corpus: CorpusConfig, trained: Path, tmp_path: Path
+) -> None:
+    recipe = small_recipe(corpus, max_steps=1, learning_rate=1e-30, optimizer="adam")
+    run_small(recipe, tmp_path / "model", init=str(trained))
+    assert (tmp_path / "model" / "tokenizer.json").read_bytes() == (trained / "tokenizer.json").read_bytes()
+    for name, array in weights(trained).items():
+        assert (weights(tmp_path / "model")[name] == array).all(), name
+    sources = [source for source, _ in make_pairs(23, seed=3)]
+    assert translate(tmp_path / "model", sources) == translate(trained, sources)
+
+
+def test_fine_tuning_watches_what_its_base_was_validated_on(trained: Path, tmp_path: Path) -> None:
+    new = write_corpus(tmp_path, 101, "new.tsv", seed=7)
+    recipe = small_recipe(new, max_steps=1, learning_rate=1e-30, optimizer="adam")
+    run_small(recipe, tmp_path / "model", init=str(trained))
+    (told,) = events(tmp_path / "model", "validation")
+    losses = [event["loss"] for event in events(trained, "validation")]
+    assert told["watched_loss"] == pytest.approx(min(losses), rel=1e-5)
+    assert told["loss"] != pytest.approx(told["watched_loss"], rel=1e-3)
+
+
+def test_the_shape_is_the_bases_and_dropout_the_recipes(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:
+    recipe = small_recipe(corpus, max_steps=1, model={"d_model": 64, "dropout": 0.3})
+    run_small(recipe, tmp_path / "model", init=str(trained))
+    config = Bundle.open(tmp_path / "model").model_config
+    assert (config.d_model, config.dropout) == (32, 0.3)
+
+
+def test_adapters_are_merged_into_a_plain_model(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:
+    recipe = small_recipe(corpus, lora=3)
+    result = run_small(recipe, tmp_path / "model", init=str(trained))
+    assert (result.reason, result.step) == ("finished", 20)
+    before, after = weights(trained), weights(tmp_path / "model")
+    assert {name: array.shape for name, array in after.items()} == {n: array.shape for n, array in before.items()}
+    moved = {name for name in before if (before[name] != after[name]).any()}
+    assert moved == {name for name, array in before.items() if array.ndim == 2 and "embedding" not in name}
+    assert len(translate(tmp_path / "model", ["taro ba miku de peli ."])) == 1
+    losses = [event["loss"] for event in events(tmp_path / "model", "validation")]
+    assert losses[-1] < min(event["loss"] for event in events(trained, "validation"))
+
+
+def test_adapters_are_taken_up_again(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:
+    recipe = small_recipe(corpus, lora=3, ema_decay=0.5)
+    run_small(recipe, tmp_path / "whole", init=str(trained))
+    run_small(recipe, tmp_path / "model", init=str(trained), trackers=[stop_at(10)])
+    run_small(recipe, tmp_path / "model", init=str(trained), resume=True)
+    assert weights_hash(tmp_path / "model") == weights_hash(tmp_path / "whole")
+
+
+# Ways to train
+
+
+def test_one_model_learns_both_ways_and_can_be_gone_on_from(corpus: CorpusConfig, tmp_path: Path) -> None:
+    both = replace(corpus, both_ways=True)
+    run_small(small_recipe(both), tmp_path / "model")
+    bundle = Bundle.open(tmp_path / "model")
+    assert bundle.directions == ("xx-yy", "yy-xx")
+    assert set(bundle.tokenizer.languages) == {"xx", "yy"}
+    for language, text in (("yy", "taro ba miku de peli ."), ("xx", "the red cat sees the big dog .")):
+        assert len(translate(tmp_path / "model", [text], language)) == 1
+    run_small(small_recipe(corpus, max_steps=2), tmp_path / "tuned", init=str(tmp_path / "model"))
+    assert "watched_loss" in events(tmp_path / "tuned", "validation")[0]
+
+
+def test_a_corpus_of_weight_two_is_gone_through_twice_an_epoch(tmp_path: Path) -> None:
+    one, other = write_corpus(tmp_path, 101, "one.tsv"), write_corpus(tmp_path, 103, "other.tsv", seed=7)
+    recipe = small_recipe(one, replace(other, weight=2.0), max_steps=7)
+    run_small(recipe, tmp_path / "model")
+    (start,), (step,) = events(tmp_path / "model", "start"), events(tmp_path / "model", "step")
+    assert start["pairs"] == 101 + 103 - 17
+    # Seven batches are less of an epoch, as that is longer by the second corpus.
+    assert step["epoch"] < 7 * 256 / start["target_tokens_per_epoch"] * 0.8
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"precision": "bfloat16"},
+        {"r_drop": 0.5, "micro_batches": 2},
+        {"optimizer": "muon", "ema_decay": 0.9, "schedule": "cosine"},
+        {"optimizer": "adam", "schedule": "paper", "label_smoothing": 0.0, "clip_norm": 0.0},
+        {"weight_decay": 0.1, "schedule": "inverse-sqrt", "metric": "chrf"},
+    ],
+    ids=lambda settings: "-".join(map(str, settings.values())),
+)
+def test_every_way_of_training_learns(corpus: CorpusConfig, tmp_path: Path, settings: dict[str, Any]) -> None:
+    run_small(small_recipe(corpus, model={"dropout": 0.1}, **settings), tmp_path / "model")
+    first, second = events(tmp_path / "model", "step")
+    assert second["loss"] < first["loss"] - 0.1
+    precision = settings.get("precision", "float32")
+    assert events(tmp_path / "model", "start")[0]["precision"] == precision
