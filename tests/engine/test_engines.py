@@ -302,3 +302,9 @@ def test_few_sources_are_shared_out_and_a_long_one_stands_alone() -> None:
     assert [len(batch) for batch in plan_batches([5] * 8, 1000, workers=2)] == [4, 4]
     assert plan_batches([3, 300, 3], 100) == [[1], [0, 2]]
     assert plan_batches([], 100, workers=3) == []
+
+
+def test_asked_by_name_for_what_it_lacks_ctranslate2_says_who_has_it(tmp_path: Path) -> None:
+    engine = open_engine(write_tiny_bundle(tmp_path / "model"), "ctranslate2", "float32", 1)
+    with pytest.raises(ConfigError, match="CTranslate2 lacks phrases that must appear: use the torch engine"):
+        engine.translate_ids([[5, 2]], DecodeOptions(search=SearchConfig()), [Demand(must=((7,),))])

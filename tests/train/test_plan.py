@@ -93,7 +93,8 @@ def test_a_plan_leaves_nothing_open_and_says_why(data: DataSize, speed: float, b
     pieces, shape, steps = plan.reasons
     assert pieces == f"{model.vocab_size:,} pieces: so many are seen often enough in {data.pairs:,} pairs"
     layers = f"{model.encoder_layers}+{model.decoder_layers} layers, d_model {model.d_model}, d_ff {model.d_ff}: "
-    assert shape.startswith(layers + ("the largest that sees the data " if budget else "suits the data"))
+    budgeted = ("the largest that sees the data ", "the smallest, and still too large to see the data ")
+    assert shape.removeprefix(layers).startswith(budgeted if budget else "what so much data can teach")
     assert steps == (
         f"{train.max_steps:,} steps of {train.batch_tokens:,} target pieces: {plan.passes:.1f} passes over the data"
     )

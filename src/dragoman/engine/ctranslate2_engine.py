@@ -31,6 +31,7 @@ from dragoman.engine.engine import (
     make_output,
 )
 from dragoman.engine.without_torch import import_ctranslate2
+from dragoman.errors import ConfigError
 
 BATCH_TOKENS = 1024
 _SEEDING = threading.Lock()
@@ -84,7 +85,7 @@ class CTranslate2Engine:
         check_lengths(sources, self._config.max_length)
         demands = check_demands(sources, demands)
         if lacking := self.lacks(options, demands):
-            raise NotImplementedError(f"CTranslate2 lacks {lacking}")
+            raise ConfigError(f"CTranslate2 lacks {lacking}: use the torch engine, or leave the choice to `auto`")
         limits = limits_of(sources, options, self._config.max_length)
         if options.sampling is not None:
             return Done(self._sample(sources, limits, options))

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from dragoman.bundle import Bundle, model_card, state_to_weights
 from dragoman.recipe import CorpusConfig, Recipe
 from dragoman.settings import to_mapping
@@ -21,7 +23,7 @@ from dragoman.train.prepare import Prepared
 from dragoman.train.request import Request
 from dragoman.train.validate import Validation
 
-MOST_SCORED_PAIRS = 500
+MOST_SCORED_PAIRS = 300
 
 
 @dataclass(frozen=True)
@@ -72,20 +74,22 @@ class Finisher:
         if progress.finished == "interrupted":
             self.journal.say(f"stopped at step {progress.step}; the same command with --resume goes on from there")
             return self.nothing(progress)
-        states = {"the best validation": checkpoint.load(weights.best)[0]}
+        chosen, state = "the best validation", checkpoint.load(weights.best)[0]
         if self.recipe.train.average > 1 and len(weights.last()) > 1:
-            states[f"the average of the last {len(weights.last())}"] = checkpoint.average(weights.last())
-        judged = {}
-        for name, state in states.items():
-            judged[name] = self.validation(state)[self.recipe.train.metric]
-        choose = min if self.recipe.train.metric == "loss" else max
-        chosen = choose(judged, key=judged.__getitem__)
-        self.validation.model.load_state_dict(states[chosen])
+            average = checkpoint.average(weights.last())
+            if self._judge(average) > self._judge(state):
+                chosen, state = f"the average of the last {len(weights.last())}", average
+        self.validation.model.load_state_dict(state)
         scores = self._score()
         self._write(scores, progress)
         figures = ", ".join(f"{score['metric']} {score['score']:.1f}" for score in scores)
         self.journal.say(f"{self.request.output} has {chosen}: validation {figures}")
         return TrainingResult(str(self.request.output), progress.finished, progress.step, progress.seconds, scores)
+
+    def _judge(self, state: Mapping[str, Tensor]) -> float:
+        """By the recipe's metric, more is better."""
+        value = float(self.validation(state)[self.recipe.train.metric])
+        return -value if self.recipe.train.metric == "loss" else value
 
     def _score(self) -> list[dict[str, Any]]:
         """The validation set translated as `translate` will: with the recipe's search."""

@@ -205,13 +205,15 @@ class Loop:
 
         What comes after the last step, judging and scoring the final weights, takes as long as some validations.
         """
-        taken = self.progress.step - self._first_step
-        if not self.deadline_seconds or not taken:
+        if not self.deadline_seconds:
             return
-        pace = (self._seconds() - self._seconds_before) / taken
         ending = min(ENDING_VALIDATIONS * self._validation_seconds, self.deadline_seconds / 4)
-        possible = self.progress.step + (self.deadline_seconds - ending - self._seconds()) / pace
+        possible = self.progress.step + (self.deadline_seconds - ending - self._seconds()) / self._pace()
         self._update(total_steps=max(self.progress.step + 1, int(self.world.share(possible))))
+
+    def _pace(self) -> float:
+        """Seconds a step, of those that this process took, validations included."""
+        return (self._seconds() - self._seconds_before) / max(1, self.progress.step - self._first_step)
 
     def _validate_steps(self) -> int:
         return self.config.validate_steps or max(1, self.feed.num_batches(0))
@@ -273,7 +275,7 @@ class Loop:
             "target_tokens": progress.target_tokens,
             "skipped": progress.skipped_steps,
             "seconds": self.progress.seconds,
-            "seconds_left": left * self._seconds() / max(1, progress.step),
+            "seconds_left": left * self._pace(),
             **self._window.summary(),
         })  # fmt: skip
 

@@ -146,8 +146,7 @@ def make_plan(
         shapes = shapes[: 1 + largest_for(pass_pieces)]
         fitting = [shape for shape in shapes if not budget_seconds or passes_of(shape) >= needed]
         model = fitting[-1] if fitting else shapes[0]
-        why = f"the largest that sees the data {needed:.0f} times in the time" if budget_seconds else "suits the data"
-        reasons.append(f"{_shape(model)}: {why}")
+        reasons.append(f"{_shape(model)}: {_why_this_shape(bool(budget_seconds), bool(fitting), needed)}")
     speed = operations_per_second / operations_per_target_token(model, source_ratio)
     train = recipe.train
     batch_given = keep_shape or train.batch_tokens != TrainConfig().batch_tokens
@@ -168,9 +167,17 @@ def make_plan(
     return Plan(planned, speed, seconds, memory, passes, tuple(reasons))
 
 
+def _why_this_shape(budgeted: bool, fits: bool, needed: float) -> str:
+    if not budgeted:
+        return "what so much data can teach"
+    if fits:
+        return f"the largest that sees the data {needed:.1f} times in the time"
+    return f"the smallest, and still too large to see the data {needed:.1f} times in the time"
+
+
 def needed_passes(pass_pieces: float) -> float:
     """How often a model should see the data at least: small data many times, a large corpus a few."""
-    return min(20.0, max(2.0, 6e6 / pass_pieces))
+    return min(20.0, max(2.0, 3e6 / pass_pieces))
 
 
 def largest_for(pass_pieces: float) -> int:
