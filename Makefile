@@ -9,7 +9,7 @@ install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,marian,tensorboard,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,marian,onnx,hub,tensorboard,dev]'
 	touch $@
 
 test: $(STAMP)

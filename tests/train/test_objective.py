@@ -1,5 +1,7 @@
 """From ids to the loss: real positions alone count, and R-Drop asks two dropout passes to agree."""
 
+from unittest import mock
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -110,7 +112,10 @@ def test_r_drops_disagreement_is_the_mean_of_both_divergences() -> None:
 
 def test_r_drop_is_for_training_alone() -> None:
     model, batch = make_model(dropout=0.3), make_batch()
-    watched = Objective(model, PADDING, smoothing=0.1, r_drop=1.0).eval()(*batch)
+    with mock.patch.object(model, "hidden", wraps=model.hidden) as hidden:
+        watched = Objective(model, PADDING, smoothing=0.1, r_drop=1.0).eval()(*batch)
+    ((source_BS, _),) = (call.args for call in hidden.call_args_list)
+    assert torch.equal(source_BS, batch[0])  # once, and not twice over
     plain = Objective(model, PADDING, smoothing=0.1).eval()(*batch)
     torch.testing.assert_close(watched.smoothed, plain.smoothed)
 

@@ -18,9 +18,11 @@ from dragoman.train.plan import (
     LADDER,
     DataSize,
     Plan,
+    largest_for,
     make_plan,
     measure_operations_per_second,
     memory_of,
+    needed_passes,
     operations_per_target_token,
     parse_duration,
 )
@@ -77,6 +79,19 @@ def test_a_plan_fits_its_budget_by_its_own_figures(data: DataSize, speed: float,
     seconds = train.max_steps * train.batch_tokens * operations_per_target_token(model, source_ratio) / speed
     assert seconds <= 0.94 * budget * (1 + 1e-9) or train.max_steps == LEAST_STEPS
     assert plan.seconds == budget
+
+
+@given(sizes, speeds, budgets)
+def test_a_larger_model_would_not_see_the_data_often_enough_or_is_more_than_they_can_teach(
+    data: DataSize, speed: float, budget: float
+) -> None:
+    plan = plan_of(data, speed, budget_seconds=budget)
+    rung = RUNGS.index(plan.recipe.model.d_model)
+    pass_pieces = data.target_pieces(plan.recipe.model.vocab_size)
+    if rung < largest_for(pass_pieces):
+        larger = replace(plan.recipe.model, d_k=None, d_v=None, **LADDER[rung + 1])
+        operations = operations_per_target_token(larger, data.source_characters / data.target_characters)
+        assert 0.94 * budget * speed / operations / pass_pieces < needed_passes(pass_pieces)
 
 
 @given(sizes, speeds, st.none() | budgets)

@@ -69,8 +69,8 @@ def test_the_weights_that_are_judged_are_those_given(validation: Validation, rec
 
 def test_dropout_is_off(prepared: Prepared, recipe: Recipe) -> None:
     noisy = replace(recipe, model=replace(recipe.model, dropout=0.5))
-    validation = Validation(prepared, noisy, torch.device("cpu"))
-    assert validation(random_state(recipe)) == validation(random_state(recipe))
+    validation, state = Validation(prepared, noisy, torch.device("cpu")), random_state(recipe)
+    assert validation(state) == validation(state)
 
 
 def test_a_loss_beyond_all_bounds_has_a_perplexity_still(validation: Validation) -> None:

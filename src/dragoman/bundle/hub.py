@@ -47,7 +47,9 @@ def first_line(error: Exception) -> str:
 
 def advice(error: Exception) -> str:
     """What to do about an error of the library."""
-    response = getattr(error, "response", None)
-    if getattr(response, "status_code", None) in (401, 403, 404):
-        return "is the name right, and are you logged in (`hf auth login`) if it is private?"
+    cause: BaseException | None = error
+    while cause is not None:
+        if getattr(getattr(cause, "response", None), "status_code", None) in (401, 403, 404):
+            return "is the name right, and are you logged in (`hf auth login`) if it is private?"
+        cause = cause.__cause__
     return "is there a network? A folder on this machine needs none"

@@ -1,13 +1,19 @@
 """`dragoman train`: from parallel text to a model folder."""
 
+from __future__ import annotations
+
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dragoman.errors import ConfigError, DataError, require
+
+if TYPE_CHECKING:
+    from dragoman.recipe import Recipe
 
 
 class _HelpWithSettings(click.Command):
@@ -74,7 +80,7 @@ def command(**options: Any) -> None:
         sys.exit(130)
 
 
-def _recipe(options: dict[str, Any]) -> Any:
+def _recipe(options: dict[str, Any]) -> Recipe:
     """The recipe that file, options and assignments make together; later ones win."""
     from dragoman.config import preset
     from dragoman.recipe import Recipe
@@ -83,6 +89,11 @@ def _recipe(options: dict[str, Any]) -> Any:
 
     path = options["recipe_path"]
     values: dict[str, Any] = read(path) if path else {}
+    for section, table in values.items():
+        if not isinstance(table, dict):
+            raise ConfigError(
+                f"{path}: {section} is {table!r}, expected a section, say [train], with settings below it"
+            )
     if options["preset"]:
         chosen = preset(options["preset"])
         values["model"] = without_default_widths(to_mapping(chosen.model))
@@ -93,13 +104,13 @@ def _recipe(options: dict[str, Any]) -> Any:
     def corpora(arguments: tuple[str, ...]) -> list[dict[str, Any]]:
         return [to_mapping(corpus_of(argument, languages)) for argument in arguments]
 
-    given = list(corpora(options["corpora"]))
+    given = corpora(options["corpora"])
     if bool(options["source"]) != bool(options["target"]):
         raise DataError("--source and --target go together: the two sides, aligned line by line")
     if options["source"]:
         given.append({"path": options["source"], "target_path": options["target"], "languages": languages})
     if given:
-        data["train"] = [{**corpus, "both_ways": options["both_ways"]} for corpus in given]
+        data["train"] = given
     for name in ("valid", "test"):
         if options[name]:
             data[name] = corpora(options[name])
@@ -109,7 +120,15 @@ def _recipe(options: dict[str, Any]) -> Any:
             train[name] = options[name]
     if options["shard"]:
         train["shard"] = True
-    return fill(Recipe, override(values, options["assignments"]))
+    recipe = fill(Recipe, override(values, options["assignments"]))
+    return _both_ways(recipe) if options["both_ways"] else recipe
+
+
+def _both_ways(recipe: Recipe) -> Recipe:
+    """What is learned both ways is validated both ways."""
+    data = recipe.data
+    train, valid = (tuple(replace(corpus, both_ways=True) for corpus in of) for of in (data.train, data.valid))
+    return replace(recipe, data=replace(data, train=train, valid=valid))
 
 
 def without_default_widths(model: dict[str, Any]) -> dict[str, Any]:
@@ -122,7 +141,7 @@ def _languages(options: dict[str, Any]) -> str:
     source, target = options["source_language"], options["target_language"]
     if bool(source) != bool(target):
         raise ConfigError("--from and --to go together: the languages of the two sides")
-    return f"{source}-{target}" if source else ""
+    return "-".join(language.replace("-", "_") for language in (source, target)) if source else ""
 
 
 def _output(options: dict[str, Any]) -> Path:
