@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from fake_model import BEGIN, END, PADDING, SPECIAL, FakeModel, batch, enumerate_translations
+from fake_model import BEGIN, END, PADDING, SPECIAL, FakeModel, FakeStep, batch, enumerate_translations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,23 +34,25 @@ def argmax_decoding(model, source, limit):
 def plain_beam_search(model, source, config):
     """Beam search over lists, every hypothesis scored from scratch."""
     limit = len(source) + config.extra_length
-    opened, finished = [((), 0.0)], []
+    opened, finished, leader_ended = [((), 0.0)], [], False
     for length in range(limit + 1):
         candidates = []
         for ids, total in opened:
             log_probs = model.log_probs_after(source, list(ids))
             candidates += [((*ids, piece), total + log_probs[piece]) for piece in range(END, model.num_pieces)]
         candidates = sorted(candidates, key=lambda one: -one[1])[: 2 * config.beam]
-        ended = [(ids[:-1], total) for ids, total in candidates[: config.beam] if ids[-1] == END]
-        finished += [(ids, total / length_penalty(length + 1, config.length_penalty)) for ids, total in ended]
+        leader_ended = leader_ended or candidates[0][0][-1] == END
+        finished += [(ids[:-1], total, length + 1) for ids, total in candidates[: config.beam] if ids[-1] == END]
+        finished = sorted(finished, key=lambda one: -one[1])[: config.beam]
         before, opened = opened, [one for one in candidates if one[0][-1] != END][: config.beam]
-        best = max((score for _, score in finished), default=-math.inf)
+        scores = [total / length_penalty(pieces, config.length_penalty) for _, total, pieces in finished]
+        best = max(scores, default=-math.inf)
         reach = best_attainable(opened[0][1], length + 1, limit, config.length_penalty)
-        if len(finished) >= config.beam or best >= reach:
+        if (leader_ended and len(finished) >= config.beam) or best >= reach:
             break
-    if not finished:
-        finished = [(ids, total / length_penalty(limit, config.length_penalty)) for ids, total in before]
-    return max(finished, key=lambda one: one[1])
+    results = finished or [(ids, total, limit) for ids, total in before]
+    scored = [(ids, total / length_penalty(pieces, config.length_penalty)) for ids, total, pieces in results]
+    return max(scored, key=lambda one: one[1])
 
 
 @quick
@@ -277,3 +279,35 @@ def test_the_transformer_can_be_searched():
                 logits_TV = model(torch.tensor([source]), torch.tensor([[BEGIN, *written[:-1]]]))[0]
             log_probs = logits_TV.log_softmax(-1)[range(len(written)), written]
             assert list(hypothesis.piece_log_probabilities) == pytest.approx(log_probs.tolist(), abs=1e-4)
+
+
+class Written:
+    """A state that is nothing but what was written."""
+
+    def __init__(self, ids_RT):
+        self.ids_RT = ids_RT
+
+    def select(self, rows_R):
+        return Written(self.ids_RT[rows_R])
+
+
+class Confident:
+    """Sure of one long translation; off its track it wants to end."""
+
+    RIGHT = (3, 4, 5, 3, 4, 5, END)
+
+    def encode(self, source_BS):
+        return Written(torch.zeros(len(source_BS), 0, dtype=torch.long))
+
+    def step(self, last_B, state):
+        ids_RT = torch.cat((state.ids_RT, last_B[:, None]), dim=1)
+        probabilities_RV = torch.full((len(ids_RT), 7), 0.02)
+        for row, (_begin, *written) in enumerate(ids_RT.tolist()):
+            on_track = tuple(written) == self.RIGHT[: len(written)]
+            probabilities_RV[row, self.RIGHT[len(written)] if on_track else END] = 0.88
+        return FakeStep(probabilities_RV.log(), Written(ids_RT))
+
+
+def test_a_beam_of_poor_short_ones_does_not_end_the_search_before_the_likeliest():
+    [[best]] = search(Confident(), batch([[3, 4, 5]]), SearchConfig(beam=4), **SPECIAL)
+    assert best.ids == Confident.RIGHT[:-1]

@@ -1,7 +1,9 @@
 """Training runs small enough for a test, in this process, and what their folders then hold."""
 
 import json
-from collections.abc import Sequence
+import os
+import signal
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -52,6 +54,21 @@ def run_small(recipe: Recipe, output: Path, *, trackers: Sequence[Any] = (), res
 def events(folder: Path, kind: str = "") -> list[dict[str, Any]]:
     lines = (folder / "training.jsonl").read_text(encoding="utf-8").splitlines()
     return [event for event in map(json.loads, lines) if kind in ("", event["event"])]
+
+
+def weights(folder: Path) -> Mapping[str, Any]:
+    """The weights of the model in a folder, by name."""
+    return Bundle.open(folder).weights()
+
+
+def stop_at(step: int) -> Any:
+    """A tracker that interrupts the run as Ctrl-C does, when it hears of a step."""
+
+    def tell(event: Mapping[str, Any]) -> None:
+        if event["event"] == "step" and event["step"] == step:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    return tell
 
 
 def translate(folder: Path, sources: Sequence[str], language: str = "") -> list[str]:

@@ -1,21 +1,23 @@
 """From CTranslate2's results to the reference's: the same steps, ranked by the paper's length penalty.
 
-CTranslate2's beam search takes the steps that ours takes, and stops when a whole beam is finished, where ours may stop
-earlier because nothing open can win. What differs is put right here:
+CTranslate2's beam search takes the steps that ours takes. Asked for no length penalty, it stops when a whole beam is
+finished and the likeliest hypothesis of some step was among them, where ours may stop earlier because nothing open can
+win. (With a penalty it would stop at any whole beam, and give up a far better open hypothesis for poor short ones.)
+What differs is put right here:
 
 - It normalises by length^alpha, the paper by ((5 + length) / 6)^alpha. So it is asked for all of a beam's finished
   hypotheses and their plain log-probabilities, and they are ranked by the paper's formula, the default of both engines:
-  it is the one that `length_penalty` is meant for. Its own exponent is too small to matter, and not 0, which would
-  switch on another stopping rule.
+  it is the one that `length_penalty` is meant for.
 - At the maximum length it counts unfinished hypotheses as finished, and keeps no more than a beam of both. The few
   sentences that come so far are searched again, for all that there is; and if nothing at all finished, once more up to
   the maximum length without the end.
 - One maximum length holds for a whole batch. What is too long for its own source is searched again likewise.
 - Pieces of a forced prefix count nothing in its scores. They are scored apart and added.
 
-Two differences remain. When several hypotheses finish in the last step there may be more than a beam of them, of which
-CTranslate2 keeps the likeliest. And what is forbidden (padding, begin, n-grams that may not repeat) has
-its share of the probability spread over the rest, where ours keeps it: of no weight in a trained model.
+Two differences remain, both rare. Of more than a beam of finished hypotheses both keep the likeliest; where ours stops
+earlier, CTranslate2 may still find likelier ones that push out what ranked first by length. And what is forbidden
+(padding, begin, n-grams that may not repeat) has its share of the probability spread over the rest, where ours keeps it:
+of no weight in a trained model. With a forced prefix and a beam the two may differ too; greedy is exact.
 """
 
 from __future__ import annotations
@@ -26,7 +28,6 @@ from typing import Any
 
 from dragoman.engine.engine import DecodeOptions, Output, make_output
 
-_NO_PENALTY = 1e-9
 _IMPOSSIBLE = -1e8  # the places of a beam that a prefix leaves empty have scores of about -1e10
 
 
@@ -111,7 +112,7 @@ def translate_options(options: DecodeOptions, max_steps: int, patience: int) -> 
         "beam_size": search.beam,
         "patience": patience,
         "num_hypotheses": search.beam * patience,
-        "length_penalty": _NO_PENALTY,
+        "length_penalty": 0.0,
         "no_repeat_ngram_size": search.no_repeat_ngram,
         "max_input_length": 0,  # its own default cuts long sources in silence
         "max_decoding_length": max(1, max_steps),

@@ -1,8 +1,9 @@
 """Beam search: the likeliest translations that a beam's width can find, under the paper's length penalty (6.1).
 
 Every step considers two beams' worth of the likeliest continuations of a sentence's open hypotheses. Those that end
-and rank within the beam are finished; the best others stay open. A sentence is done when a beam of hypotheses is
-finished, when no open one can still win, or at its maximum length. With a beam of 1 this is greedy search.
+and rank within the beam are finished; the best others stay open. A sentence is done when no open hypothesis can still
+win, when a beam of them is finished, the likeliest of some step among them, or at its maximum length. A beam of 1 is
+greedy search.
 """
 
 from collections.abc import Sequence
@@ -80,7 +81,8 @@ def advance(
     candidates = expand(frontier, log_probs_RV, rules)
     finish(frontier, candidates, log_probs_RV, rules, found)
     chosen = choose(candidates, rules)
-    verdicts = judge(frontier, chosen, rules, num_best, found)
+    led = frontier.led_after(candidates, rules.end_id)
+    verdicts = judge(frontier, chosen, led, rules, num_best, found)
     if history is not None:
         _record(history, frontier, candidates, rules, verdicts)
     for index, sentence in enumerate(frontier.sentences):
@@ -88,7 +90,7 @@ def advance(
             rows = [row for row in frontier.rows(index) if frontier.totals_R[row] > NEVER]
             found[sentence] = [frontier.cut(row, rules.config.length_penalty) for row in rows]
     stay = [index for index, verdict in enumerate(verdicts) if not verdict]
-    return frontier.proceed(chosen, log_probs_RV, stay)
+    return frontier.proceed(chosen, log_probs_RV, led, stay)
 
 
 def expand(frontier: Frontier, log_probs_RV: Tensor, rules: Rules) -> Candidates:
@@ -112,12 +114,15 @@ def expand(frontier: Frontier, log_probs_RV: Tensor, rules: Rules) -> Candidates
 
 
 def finish(frontier: Frontier, candidates: Candidates, log_probs_RV: Tensor, rules: Rules, found: Found) -> None:
-    """Add to `found` the hypotheses that end within the beam."""
+    """Add to `found` the hypotheses that end within the beam; of more than a beam of them the likeliest stay."""
     ends_BP = (candidates.pieces_BP == rules.end_id) & (candidates.totals_BP > NEVER)
     for index, place in ends_BP[:, : rules.config.beam].nonzero().tolist():
         row = int(candidates.rows_BP[index, place])
         hypothesis = frontier.end(row, log_probs_RV[row, rules.end_id].item(), rules.config.length_penalty)
-        found[frontier.sentences[index]].append(hypothesis)
+        sentence = frontier.sentences[index]
+        found[sentence].append(hypothesis)
+        if len(found[sentence]) > rules.config.beam and not rules.constraints[sentence].positive:
+            found[sentence].remove(min(found[sentence], key=lambda one: one.log_probability))
 
 
 def choose(candidates: Candidates, rules: Rules) -> Candidates:
@@ -131,25 +136,37 @@ def choose(candidates: Candidates, rules: Rules) -> Candidates:
     )
 
 
-def judge(frontier: Frontier, chosen: Candidates, rules: Rules, num_best: int, found: Found) -> list[str]:
+def judge(
+    frontier: Frontier, chosen: Candidates, led: Sequence[bool], rules: Rules, num_best: int, found: Found
+) -> list[str]:
     """Why the search of each sentence ends with this step, or an empty text where it goes on."""
+    best_totals = chosen.totals_BP.amax(1).tolist()
     return [
-        _verdict(best_total, frontier.length + 1, sentence, rules, num_best, found[sentence])
-        for sentence, best_total in zip(frontier.sentences, chosen.totals_BP.amax(1).tolist(), strict=True)
+        _verdict(best_total, frontier.length + 1, leader_ended, sentence, rules, num_best, found[sentence])
+        for sentence, best_total, leader_ended in zip(frontier.sentences, best_totals, led, strict=True)
     ]
 
 
 def _verdict(
-    best_total: float, length: int, sentence: int, rules: Rules, num_best: int, finished: list[Hypothesis]
+    best_total: float,
+    length: int,
+    leader_ended: bool,
+    sentence: int,
+    rules: Rules,
+    num_best: int,
+    finished: list[Hypothesis],
 ) -> str:
-    """Of one sentence, whose best open hypothesis now has `length` pieces and the log-probability `best_total`."""
+    """Of one sentence, whose best open hypothesis now has `length` pieces and the log-probability `best_total`;
+    `leader_ended` says whether the likeliest continuation of any step so far was an end.
+    """
     limit, config = rules.limits[sentence], rules.config
     if length > limit:
         return "maximum length"
     if best_total == NEVER:
         return "nothing left to write"
-    # With phrases to write the first to finish are those that hurried: there only the bound ends the search.
-    if len(finished) >= config.beam and not rules.constraints[sentence].positive:
+    # With phrases to write the first to finish are those that hurried: there only the bound ends the search. Elsewhere
+    # too a beam of poor ones may finish early: the likeliest hypothesis of a step must have been among them.
+    if leader_ended and len(finished) >= config.beam and not rules.constraints[sentence].positive:
         return "a whole beam is finished"
     if len(finished) >= num_best:
         to_beat = sorted((hypothesis.score for hypothesis in finished), reverse=True)[num_best - 1]

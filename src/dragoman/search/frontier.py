@@ -31,7 +31,8 @@ class Frontier:
     """The open hypotheses, W rows for every sentence that is still searched.
 
     `parents_R` are the rows of the step before that they continue; a row that holds no hypothesis has a total of
-    minus infinity; `progress` is None where there is no phrase to write.
+    minus infinity; `progress` is None where there is no phrase to write. `led` says of each sentence whether the
+    likeliest continuation of any step so far was an end.
     """
 
     sentences: tuple[int, ...]
@@ -40,6 +41,7 @@ class Frontier:
     totals_R: Tensor
     parents_R: Tensor
     progress: tuple[Progress | None, ...]
+    led: tuple[bool, ...]
 
     @property
     def length(self) -> int:
@@ -71,7 +73,12 @@ class Frontier:
         log_probs = self.log_probs_RT[row].tolist()
         return make_hypothesis(self.ids_RT[row].tolist(), log_probs, finished=False, alpha=alpha)
 
-    def proceed(self, chosen: Candidates, log_probs_RV: Tensor, stay: Sequence[int]) -> Frontier:
+    def led_after(self, candidates: Candidates, end_id: int) -> tuple[bool, ...]:
+        """`led` when these continuations count too."""
+        ends = (candidates.pieces_BP[:, 0] == end_id).tolist()
+        return tuple(before or end for before, end in zip(self.led, ends, strict=True))
+
+    def proceed(self, chosen: Candidates, log_probs_RV: Tensor, led: Sequence[bool], stay: Sequence[int]) -> Frontier:
         """The chosen continuations of the sentences that stay."""
         rows_R, pieces_R = chosen.rows_BP[stay].flatten(), chosen.pieces_BP[stay].flatten()
         progress = [
@@ -85,6 +92,7 @@ class Frontier:
             totals_R=chosen.totals_BP[stay].flatten(),
             parents_R=rows_R,
             progress=tuple(progress),
+            led=tuple(led[index] for index in stay),
         )
 
 
@@ -98,4 +106,5 @@ def start(rules: Rules, device: torch.device) -> Frontier:
         totals_R=torch.zeros(num, device=device),
         parents_R=torch.arange(num, device=device),
         progress=tuple(begin_progress(each.positive) if each.positive else None for each in rules.constraints),
+        led=(False,) * num,
     )

@@ -71,7 +71,7 @@ def sample(
             rows_R = torch.arange(len(pieces_R), device=source_BS.device)
             totals_R = frontier.totals_R + log_probs_RV[rows_R, pieces_R]
             chosen = Candidates(rows_R[:, None], pieces_R[:, None], totals_R[:, None])
-            frontier, state = frontier.proceed(chosen, log_probs_RV, stay), step.state
+            frontier, state = frontier.proceed(chosen, log_probs_RV, frontier.led, stay), step.state
             if 0 < len(stay) < len(pieces_R):
                 state = state.select(frontier.parents_R)
     return [[drawn[index * num_samples + n] for n in range(num_samples)] for index in range(len(names))]

@@ -1,0 +1,86 @@
+"""Going on from a model: its weights, pieces and shape, what it knew before, adapters, and both directions."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from commands import weights_hash
+from small_runs import events, run_small, small_recipe, stop_at, translate, weights, write_corpus
+from synthetic import make_pairs
+
+from dragoman.bundle import Bundle
+from dragoman.recipe import CorpusConfig
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> CorpusConfig:
+    return write_corpus(tmp_path_factory.mktemp("corpus"))
+
+
+@pytest.fixture(scope="module")
+def trained(corpus: CorpusConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("trained") / "model"
+    run_small(small_recipe(corpus), folder)
+    return folder
+
+
+def test_fine_tuning_starts_from_the_weights_and_pieces_of_its_base(
+    corpus: CorpusConfig, trained: Path, tmp_path: Path
+) -> None:
+    recipe = small_recipe(corpus, max_steps=1, learning_rate=1e-30, optimizer="adam")
+    run_small(recipe, tmp_path / "model", init=str(trained))
+    assert (tmp_path / "model" / "tokenizer.json").read_bytes() == (trained / "tokenizer.json").read_bytes()
+    for name, array in weights(trained).items():
+        assert (weights(tmp_path / "model")[name] == array).all(), name
+    sources = [source for source, _ in make_pairs(23, seed=3)]
+    assert translate(tmp_path / "model", sources) == translate(trained, sources)
+
+
+def test_fine_tuning_watches_what_its_base_was_validated_on(trained: Path, tmp_path: Path) -> None:
+    new = write_corpus(tmp_path, 101, "new.tsv", seed=7)
+    recipe = small_recipe(new, max_steps=1, learning_rate=1e-30, optimizer="adam")
+    run_small(recipe, tmp_path / "model", init=str(trained))
+    (told,) = events(tmp_path / "model", "validation")
+    losses = [event["loss"] for event in events(trained, "validation")]
+    assert told["watched_loss"] == pytest.approx(min(losses), rel=1e-5)
+    assert told["loss"] != pytest.approx(told["watched_loss"], rel=1e-3)
+
+
+def test_the_shape_is_the_bases_and_dropout_the_recipes(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:
+    recipe = small_recipe(corpus, max_steps=1, model={"d_model": 64, "dropout": 0.3})
+    run_small(recipe, tmp_path / "model", init=str(trained))
+    config = Bundle.open(tmp_path / "model").model_config
+    assert (config.d_model, config.dropout) == (32, 0.3)
+
+
+def test_adapters_are_merged_into_a_plain_model(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:
+    recipe = small_recipe(corpus, lora=3)
+    result = run_small(recipe, tmp_path / "model", init=str(trained))
+    assert (result.reason, result.step) == ("finished", 20)
+    before, after = weights(trained), weights(tmp_path / "model")
+    assert {name: array.shape for name, array in after.items()} == {n: array.shape for n, array in before.items()}
+    moved = {name for name in before if (before[name] != after[name]).any()}
+    assert moved == {name for name, array in before.items() if array.ndim == 2 and "embedding" not in name}
+    assert len(translate(tmp_path / "model", ["taro ba miku de peli ."])) == 1
+    losses = [event["loss"] for event in events(tmp_path / "model", "validation")]
+    assert losses[-1] < min(event["loss"] for event in events(trained, "validation"))
+
+
+def test_adapters_are_taken_up_again(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:
+    recipe = small_recipe(corpus, lora=3, ema_decay=0.5)
+    run_small(recipe, tmp_path / "whole", init=str(trained))
+    run_small(recipe, tmp_path / "model", init=str(trained), trackers=[stop_at(10)])
+    run_small(recipe, tmp_path / "model", init=str(trained), resume=True)
+    assert weights_hash(tmp_path / "model") == weights_hash(tmp_path / "whole")
+
+
+def test_one_model_learns_both_ways_and_can_be_gone_on_from(corpus: CorpusConfig, tmp_path: Path) -> None:
+    both = replace(corpus, both_ways=True)
+    run_small(small_recipe(both), tmp_path / "model")
+    bundle = Bundle.open(tmp_path / "model")
+    assert bundle.directions == ("xx-yy", "yy-xx")
+    assert set(bundle.tokenizer.languages) == {"xx", "yy"}
+    for language, text in (("yy", "taro ba miku de peli ."), ("xx", "the red cat sees the big dog .")):
+        assert len(translate(tmp_path / "model", [text], language)) == 1
+    run_small(small_recipe(corpus, max_steps=2), tmp_path / "tuned", init=str(tmp_path / "model"))
+    assert "watched_loss" in events(tmp_path / "tuned", "validation")[0]
