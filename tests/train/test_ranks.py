@@ -68,7 +68,7 @@ def test_when_a_rank_is_killed_torchrun_restarts_from_the_last_checkpoint(
 ) -> None:
     command = train_command(corpus, tmp_path / "model", *MORE, "--set", "train.save_seconds=0.2", "--resume")
     process = subprocess.Popen(
-        torchrun(2, command, "--max-restarts", "2", "--monitor-interval", "0.2"),
+        torchrun(2, command, "--standalone", "--max-restarts", "3", "--monitor-interval", "0.2"),
         env=environment(tmp_path / "cache"),
         stderr=subprocess.PIPE,
         text=True,

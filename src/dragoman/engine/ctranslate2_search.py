@@ -16,8 +16,8 @@ What differs is put right here:
 
 Two differences remain, both rare. Of more than a beam of finished hypotheses both keep the likeliest; where ours stops
 earlier, CTranslate2 may still find likelier ones that push out what ranked first by length. And what is forbidden
-(padding, begin, n-grams that may not repeat) has its share of the probability spread over the rest, where ours keeps it:
-of no weight in a trained model. With a forced prefix and a beam the two may differ too; greedy is exact.
+(padding, begin, n-grams that may not repeat) has its share of the probability spread over the rest, where ours keeps
+it: of no weight in a trained model. With a forced prefix and a beam the two may differ too; greedy is exact.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from dragoman.errors import TrainingError
 from dragoman.model.decoder import DecoderBlock
@@ -66,9 +68,19 @@ def join_world() -> World:
     else:
         torch.set_num_threads(max(1, (os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", size))))
     if not dist.is_initialized():
-        # Ranks wait for the first one to prepare the data, which may take hours.
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=timedelta(days=1))
+        _meet("nccl" if device.type == "cuda" else "gloo")
     return World(dist.get_rank(), dist.get_world_size(), local_rank, device)
+
+
+def _meet(backend: str) -> None:
+    """Find the other ranks. After a restart torchrun's store still has what the ranks before wrote, addresses of the
+    dead among them, so each start has names of its own.
+    """
+    timeout = timedelta(days=1)  # ranks wait for the first one to prepare the data, which may take hours
+    store, rank, size = next(rendezvous("env://", timeout=timeout))
+    start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    named = PrefixStore(f"dragoman/{start}", store)
+    dist.init_process_group(backend, store=named, rank=rank, world_size=size, timeout=timeout)
 
 
 def leave_world(world: World) -> None:
