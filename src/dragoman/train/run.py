@@ -17,7 +17,8 @@ from torch import nn
 from dragoman.bundle import Bundle, find
 from dragoman.errors import DataError, DragomanError, TrainingError
 from dragoman.model.transformer import Transformer
-from dragoman.recipe import CorpusConfig, Recipe
+from dragoman.recipe import CorpusConfig, Recipe, TrainConfig
+from dragoman.settings import fill, to_mapping
 from dragoman.text.corpus import spool
 from dragoman.text.diagnosis import counted
 from dragoman.text.doctor import examine
@@ -52,7 +53,7 @@ def train_model(
                     return _look_and_plan(request, Path(passing), journal)[1]
             run_file = RunFile(request.output / "run" / "run.json")
             if world.is_first:
-                _begin(request, run_file, resume, journal)
+                _begin(request, run_file, resume, journal, world)
             world.wait()
             request, plan = run_file.read(request)
             try:
@@ -65,13 +66,17 @@ def train_model(
         leave_world(world)
 
 
-def _begin(request: Request, run_file: RunFile, resume: bool, journal: Journal) -> None:
+def _begin(request: Request, run_file: RunFile, resume: bool, journal: Journal, world: World) -> None:
     """Leave a run file that says what to train: the one that is there, or that of a new plan."""
     run_file.check_folder(resume)
     if not run_file.exists():
         if resume:
             journal.say("there is nothing to resume yet: starting from the beginning")
-        run_file.write(*_look_and_plan(request, run_file.path.parent, journal))
+        request, plan = _look_and_plan(request, run_file.path.parent, journal)
+        # Measured once: a resumed run, or another rank, that measured anew might not take the same steps.
+        precision = str(hardware.choose_precision(plan.recipe.train, world.device)).removeprefix("torch.")
+        settled = fill(TrainConfig, {**to_mapping(plan.recipe.train), "precision": precision})
+        run_file.write(request, replace(plan, recipe=replace(plan.recipe, train=settled)))
 
 
 def _look_and_plan(request: Request, folder: Path, journal: Journal) -> tuple[Request, Plan]:
@@ -125,7 +130,7 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
         model, prepared.tokenizer.padding_id, recipe.train.label_smoothing, recipe.train.r_drop, precision
     )
     feed = PairFeed(prepared.train, prepared.tokenizer, recipe, world.size)
-    compiled = _compile_if_it_pays(recipe, plan, objective, feed, world, journal)
+    compiled = _compile_if_it_pays(recipe, plan, objective, feed, world, journal, folder / "compiled")
     validation = Validation(prepared, recipe, world.device)
     finisher = Finisher(request, plan, recipe, prepared, validation, journal)
     found = checkpoint.latest(folder)
@@ -184,9 +189,12 @@ def _make_model(recipe: Recipe, base: Bundle | None) -> Transformer:
 
 
 def _compile_if_it_pays(
-    recipe: Recipe, plan: Plan, objective: Objective, feed: PairFeed, world: World, journal: Journal
+    recipe: Recipe, plan: Plan, objective: Objective, feed: PairFeed, world: World, journal: Journal, kept: Path
 ) -> bool:
-    """As the recipe says; for `auto`, if a run this long would earn back the warm-up and a step gets faster."""
+    """As the recipe says; for `auto`, if a run this long would earn back the warm-up and a step gets faster.
+
+    What was measured once is `kept`: a resumed run that decided anew might not take the same steps.
+    """
     if recipe.train.compile == "off" or (recipe.train.compile == "auto" and plan.seconds < hardware.EARNS_BACK_SECONDS):
         return False
     if recipe.train.compile == "auto":
@@ -196,11 +204,16 @@ def _compile_if_it_pays(
             probe = Objective(model, objective.padding_id, objective.smoothing, precision=objective.precision)
             probe(*batch).smoothed.backward()
 
-        plain, compiled = hardware.compiling_pays(step, lambda: Transformer(recipe.model).to(world.device))
-        pays = plain > hardware.WORTHWHILE * compiled
-        journal.say(
-            f"torch.compile: a step takes {compiled:.2f} s with it, {plain:.2f} s without: {'on' if pays else 'off'}"
-        )
+        if kept.exists():
+            pays = kept.read_text() == "on"
+        else:
+            plain, compiled = hardware.compiling_pays(step, lambda: Transformer(recipe.model).to(world.device))
+            pays = world.share(float(plain > hardware.WORTHWHILE * compiled)) > 0
+            word = "on" if pays else "off"
+            journal.say(f"torch.compile: a step takes {compiled:.2f} s with it, {plain:.2f} s without: {word}")
+            if world.is_first:
+                kept.write_text(word)
+            world.wait()
         if not pays:
             return False
     hardware.compile_blocks(objective.model)
