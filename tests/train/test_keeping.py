@@ -18,7 +18,7 @@ from torch import Tensor
 from dragoman.errors import TrainingError
 from dragoman.train import checkpoint
 from dragoman.train.checkpoint import Progress
-from dragoman.train.loop import ENDING_VALIDATIONS, LOG_STEPS, Loop
+from dragoman.train.loop import ENDING_SECONDS, ENDING_VALIDATIONS, LOG_STEPS, Loop
 
 # The clock
 
@@ -70,7 +70,7 @@ def test_a_run_with_a_budget_ends_within_it_and_uses_it_whatever_was_planned(
     assert progress.seconds == pytest.approx(clock.now - 1000)
     assert progress.seconds <= 100
     # What may be left over: time for the end, a quarter at most, and the steps until the next look at the clock.
-    ending = min(ENDING_VALIDATIONS * validation_seconds, 25)
+    ending = min(ENDING_SECONDS + ENDING_VALIDATIONS * validation_seconds, 25)
     assert progress.seconds >= 100 - ending - validation_seconds - LOG_STEPS * step_seconds
 
 
@@ -95,7 +95,7 @@ def test_a_resumed_run_has_what_is_left_of_its_budget(tmp_path: Path, monkeypatc
         monkeypatch, Clock(1.0), tmp_path, progress=begun, deadline_seconds=100.0, validate_steps=10, decay_share=0.5
     )
     progress = loop.run()
-    assert (progress.step, progress.seconds) == (100, 100.0)
+    assert (progress.step, progress.seconds) == (100 - ENDING_SECONDS, 100 - ENDING_SECONDS)
 
 
 def test_without_a_budget_the_steps_are_as_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ from dragoman.train.window import Window
 LOG_STEPS = 10
 KEPT_CHECKPOINTS = 2
 MOST_SKIPPED_IN_A_ROW = 20
-ENDING_VALIDATIONS = 8
+ENDING_VALIDATIONS, ENDING_SECONDS = 8, 6.0
 
 
 class Feed(Protocol):
@@ -207,7 +207,7 @@ class Loop:
         """
         if not self.deadline_seconds:
             return
-        ending = min(ENDING_VALIDATIONS * self._validation_seconds, self.deadline_seconds / 4)
+        ending = min(ENDING_SECONDS + ENDING_VALIDATIONS * self._validation_seconds, self.deadline_seconds / 4)
         possible = self.progress.step + (self.deadline_seconds - ending - self._seconds()) / self._pace()
         self._update(total_steps=max(self.progress.step + 1, int(self.world.share(possible))))
 
