@@ -15,7 +15,7 @@ from array import array
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import astuple, dataclass
 from itertools import chain, islice
 from typing import Any, Protocol
@@ -145,8 +145,10 @@ class _Worker:
         # Killed rather than asked: when we leave early, it may be in the middle of a chunk that nobody will read.
         self._process.kill()
         for stream in (self._process.stdin, self._process.stdout):
-            if stream:
-                stream.close()
+            # Closing flushes, and what is left of a chunk has no reader any more.
+            with suppress(BrokenPipeError):
+                if stream:
+                    stream.close()
         self._process.wait()
 
     def encode(self, texts: Texts) -> Chunk:
