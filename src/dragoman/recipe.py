@@ -6,7 +6,7 @@ from typing import Literal
 
 from dragoman.config import ModelConfig
 from dragoman.errors import ConfigError
-from dragoman.settings import at_least, option, share
+from dragoman.settings import at_least, fact, option, share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +35,13 @@ class DataConfig:
     test: tuple[CorpusConfig, ...] = option((), "corpora that must not occur in train; never looked at in training")
     watch: tuple[CorpusConfig, ...] = option((), "corpora whose loss is told at each validation, to see forgetting")
     valid_pairs: int = option(1000, "how many pairs to hold out when no validation set is given")
+    variation: float = option(0.0, "share of pairs met as the careless write: no full stop, accents, new names ...")
     max_ratio: float = option(6.0, "drop pairs of which one side has this many times the other's pieces (and 10 more)")
 
     def __post_init__(self) -> None:
         at_least(1, "valid_pairs", self.valid_pairs)
         at_least(1, "max_ratio", self.max_ratio)
+        share("variation", self.variation)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class TrainConfig:
     learning_rate: float = option(0.0, "the peak; 0 takes the schedule's own (the paper's formula, or by width)")
     beta1: float = option(0.9, "Adam's first moment")
     beta2: float = option(0.98, "Adam's second moment")
-    epsilon: float = option(1e-9, "Adam's epsilon")
+    epsilon: float = fact(1e-9, "Adam's epsilon")
     weight_decay: float = option(0.0, "decay of matrices, with adamw and muon")
     clip_norm: float = option(1.0, "largest norm of a gradient; 0 does not clip")
     schedule: Literal["paper", "inverse-sqrt", "cosine", "wsd"] = option(

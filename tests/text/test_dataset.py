@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -243,7 +244,7 @@ def test_dropout_redraws_a_pair_and_keeps_its_tag_end_and_text(tmp_path: Path) -
     data = built(tmp_path / "data", keep_text=True, target_tag=tag)
     dropout = MergeDropout(TOKENIZER, 0.5, seed=1)
     rng = np.random.default_rng(3)
-    drawn = [data.pair_with_dropout(number, dropout, rng) for number in range(len(data))]
+    drawn = [data.drawn_pair(number, partial(dropout.ids_batch, rng=rng)) for number in range(len(data))]
     for number, (source, target) in enumerate(drawn):
         assert source[0] == tag
         assert (source[-1], target[-1]) == (TOKENIZER.end_id, TOKENIZER.end_id)
@@ -254,10 +255,11 @@ def test_dropout_redraws_a_pair_and_keeps_its_tag_end_and_text(tmp_path: Path) -
 def test_dropout_never_makes_a_side_longer_than_allowed(tmp_path: Path) -> None:
     longest = max(len(TOKENIZER.encode(pair.source).ids) + 1 for pair in PAIRS)
     data = build(PAIRS, TOKENIZER, tmp_path / "data", max_length=longest, max_ratio=9, keep_text=True)
-    dropout, rng = MergeDropout(TOKENIZER, 0.9, seed=1), np.random.default_rng(3)
+    split = partial(MergeDropout(TOKENIZER, 0.9, seed=1).ids_batch, rng=np.random.default_rng(3))
     place = int(data.source_lengths.argmax())
-    assert all(len(data.pair_with_dropout(n, dropout, rng).source) <= longest for n in range(len(data)))
-    assert data.pair_with_dropout(place, dropout, rng).source.tolist() == data.pair(place).source.tolist()
+    assert all(len(data.drawn_pair(n, split).source) <= longest for n in range(len(data)))
+    drawn, plain = data.drawn_pair(place, split), data.pair(place)
+    assert [side.tolist() for side in drawn] == [side.tolist() for side in plain]
 
 
 def test_a_mixture_is_its_corpora_end_to_end(tmp_path: Path) -> None:

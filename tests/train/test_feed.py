@@ -7,7 +7,7 @@ import pytest
 from small_runs import small_recipe, write_corpus
 
 from dragoman.recipe import Recipe, TokenizerConfig
-from dragoman.text.batches import Batch
+from dragoman.text.batches import Batch, collate, padding_share
 from dragoman.train.feed import PairFeed
 from dragoman.train.prepare import Prepared, prepare
 
@@ -115,3 +115,22 @@ def test_a_target_is_read_behind_the_begin(prepared: Prepared, recipe: Recipe) -
     assert np.all(batch.target_in_BT[:, 0] == prepared.tokenizer.begin_id)
     real = batch.target_out_BT[:, 1:] != prepared.tokenizer.padding_id
     assert np.array_equal(batch.target_in_BT[:, 1:][real], batch.target_out_BT[:, :-1][real])
+
+
+def test_with_dropout_batches_are_dealt_by_the_lengths_that_pairs_then_have(prepared: Prepared, recipe: Recipe) -> None:
+    feed = feed_of(prepared, recipe, dropout=0.5)
+    batches = [feed.parts(0, index, 0, 1, 1)[0] for index in range(feed.num_batches(0))]
+    planned = [[feed._draw(0, int(index)) for index in indices] for indices in feed._plan(0)]
+    kept = [collate(pairs, prepared.tokenizer.padding_id, prepared.tokenizer.begin_id) for pairs in planned]
+    assert rows(batches) == rows(kept)
+    assert padding_share(batches) < 0.7 * padding_share(kept)
+
+
+def test_with_variation_some_pairs_are_met_otherwise_in_each_epoch(prepared: Prepared, recipe: Recipe) -> None:
+    feed = feed_of(prepared, replace(recipe, data=replace(recipe.data, variation=0.3)))
+    decode = prepared.tokenizer.decode
+    plain = {tuple(prepared.train.text(index)) for index in range(211)}
+    for epoch in (0, 1):
+        met = [(decode(s), decode(t)) for batch in whole_epoch(feed, epoch) for s, t in batch]
+        assert len(met) == 211
+        assert 0.5 * 211 < sum(pair in plain for pair in met) < 0.9 * 211

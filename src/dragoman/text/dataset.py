@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.text.chunks import PairLike, Rules, encode_pairs
-from dragoman.text.merge_dropout import MergeDropout
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.writing import SideWriter, made_whole, write_synced
 
@@ -97,18 +96,14 @@ class Dataset:
         sides = zip(self._text, self._text_offsets, strict=True)
         return PairText(*(text[o[index] : o[index + 1]].tobytes().decode() for text, o in sides))
 
-    def pair_with_dropout(self, index: int, dropout: MergeDropout, rng: np.random.Generator) -> PairIds:
-        """The ids of pair `index` in a splitting that is drawn; a side that would grow too long stays as it was."""
-        plain = self.pair(index)
+    def drawn_pair(self, index: int, split: Callable[[PairText], Sequence[list[int]]]) -> PairIds:
+        """The ids of pair `index` as `split` cuts its text; a pair of which a side would grow too long stays itself."""
         tag, end = self.meta["target_tag"], self.meta["end_id"]
-        source, target = dropout.ids_batch(self.text(index), rng)
+        source, target = split(self.text(index))
         drawn = ([*([] if tag is None else [tag]), *source, end], [*target, end])
-        return PairIds(
-            *(
-                np.array(new, old.dtype) if len(new) <= self.meta["max_length"] else old
-                for new, old in zip(drawn, plain, strict=True)
-            )
-        )
+        if max(map(len, drawn)) > self.meta["max_length"]:
+            return self.pair(index)
+        return PairIds(*(np.array(new, ids.dtype) for new, ids in zip(drawn, self._ids, strict=True)))
 
 
 def build(

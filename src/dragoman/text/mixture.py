@@ -1,6 +1,6 @@
 """Several corpora as one, each with its weight."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dragoman.errors import ConfigError
 from dragoman.text.dataset import Dataset, PairIds, PairText
-from dragoman.text.merge_dropout import MergeDropout
 
 
 class Mixture:
@@ -61,9 +60,9 @@ class Mixture:
         dataset, place = self._find(index)
         return dataset.text(place)
 
-    def pair_with_dropout(self, index: int, dropout: MergeDropout, rng: np.random.Generator) -> PairIds:
+    def drawn_pair(self, index: int, split: Callable[[PairText], Sequence[list[int]]]) -> PairIds:
         dataset, place = self._find(index)
-        return dataset.pair_with_dropout(place, dropout, rng)
+        return dataset.drawn_pair(place, split)
 
     def _find(self, index: int) -> tuple[Dataset, int]:
         number = 0

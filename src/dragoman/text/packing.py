@@ -43,6 +43,21 @@ def pack(source: Lengths, target: Lengths, limits: Limits, rng: np.random.Genera
     return [group[np.argsort(target[group], kind="stable")] for group in groups]
 
 
+def regroup(source: Lengths, target: Lengths, num_groups: int, rng: np.random.Generator) -> list[Indices]:
+    """Exactly `num_groups` groups of about the same number of target pieces, no more padded than they need be."""
+    total = int(target.sum())
+    limits = Limits(-(-total // num_groups), int(source.sum()) + total)
+    order = winding_order(source, target, limits, rng)
+    # No group is empty, also where one pair has the pieces of several.
+    numbers = np.arange(1, num_groups)
+    places = np.searchsorted(np.cumsum(target[order]), numbers * (total / num_groups))
+    places = np.minimum(np.maximum.accumulate(places - numbers) + numbers, len(order) - num_groups + numbers)
+    groups = np.split(order, np.maximum(places, numbers))
+    if 1 < num_groups <= TRADED_BATCHES:
+        groups = trade(groups, source, target, limits, rng)
+    return [group[np.argsort(target[group], kind="stable")] for group in groups]
+
+
 def winding_order(source: Lengths, target: Lengths, limits: Limits, rng: np.random.Generator) -> Indices:
     """All positions, a strip of target lengths at a time, by source length: upwards in one strip, down in the next.
 

@@ -32,7 +32,7 @@ class Problem:
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence to translate: its text, its ids with tag and end, what must be in the translation, and what there is
-    to say already.
+    to say already. One that was written in capitals is translated in small letters; `shouted` is what was written.
     """
 
     text: str
@@ -40,6 +40,7 @@ class Sentence:
     carried: Carried = NOTHING
     terms: tuple[Term, ...] = ()
     warnings: tuple[str, ...] = ()
+    shouted: str = ""
 
 
 @dataclass(frozen=True, slots=True)

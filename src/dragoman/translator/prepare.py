@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dragoman.errors import LengthError
 from dragoman.text.sentences import Segment, frame, split, split_long
+from dragoman.translator.capitals import calm, is_shouted
 from dragoman.translator.carry import NOTHING, find_carried, has_nothing_to_translate
 from dragoman.translator.drafts import Scribe, Sentence
 from dragoman.translator.options import Settings
@@ -55,16 +56,23 @@ def prepare(texts: Sequence[str], scribe: Scribe, language: str, max_length: int
 
 def _encode(scribe: Scribe, texts: set[str]) -> dict[str, list[int]]:
     ordered = list(texts)
-    return dict(zip(ordered, scribe.encode(ordered), strict=True))
+    return dict(zip(ordered, scribe.encode([_readable(text) for text in ordered]), strict=True))
 
 
-def _sentence(text: str, ids: list[int], warnings: tuple[str, ...], settings: Settings) -> Sentence:
+def _readable(text: str) -> str:
+    """What the model is given. A sentence with something to carry over as it is keeps its capitals."""
+    return calm(text) if is_shouted(text) and not find_carried(text).verbatims else text
+
+
+def _sentence(written: str, ids: list[int], warnings: tuple[str, ...], settings: Settings) -> Sentence:
+    text = _readable(written)
+    shouted = "" if text == written else written
     terms = settings.glossary.find(text) if settings.glossary is not None else ()
     if not settings.checks:
-        return Sentence(text, ids, NOTHING, terms, warnings)
+        return Sentence(text, ids, NOTHING, terms, warnings, shouted)
     if has_nothing_to_translate(text):
         return Sentence(text, [], NOTHING, (), warnings)
-    return Sentence(text, ids, find_carried(text), terms, warnings)
+    return Sentence(text, ids, find_carried(text), terms, warnings, shouted)
 
 
 def _cut_long(

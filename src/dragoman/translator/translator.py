@@ -208,12 +208,15 @@ def assemble(segments: Sequence[Segment], sentences: Sequence[SentenceTranslatio
 
 
 def _result(sentence: Sentence, draft: Draft, links: tuple[Link, ...]) -> SentenceTranslation:
+    text, alternatives = draft.text, draft.alternatives
+    if sentence.shouted:
+        text, alternatives = text.upper(), tuple(replace(one, text=one.text.upper()) for one in alternatives)
     return SentenceTranslation(
-        source=sentence.text,
-        target=draft.text,
+        source=sentence.shouted or sentence.text,
+        target=text,
         score=draft.score,
         confidence=draft.confidence,
         alignment=links,
         warnings=(*sentence.warnings, *draft.notes, *(problem.message for problem in draft.problems)),
-        alternatives=draft.alternatives,
+        alternatives=alternatives,
     )

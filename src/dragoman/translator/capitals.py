@@ -1,0 +1,22 @@
+"""Sentences in all capitals: translated in small letters, which models know, and given back in capitals."""
+
+import re
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_LEAST_LONE_LETTERS = 5
+"""A lone word of fewer letters may be an abbreviation, which capitals belong to: USA."""
+
+
+def is_shouted(text: str) -> bool:
+    """Whether all letters are capitals, of several words or of one that is too long for an abbreviation."""
+    if not text.isupper():
+        return False
+    words = _WORD.findall(text)
+    return len(words) > 1 or any(len(word) >= _LEAST_LONE_LETTERS for word in words)
+
+
+def calm(text: str) -> str:
+    """The text in small letters, its first letter apart."""
+    small = text.lower()
+    first = next((place for place, character in enumerate(small) if character.isalpha()), None)
+    return small if first is None else small[:first] + small[first].upper() + small[first + 1 :]
