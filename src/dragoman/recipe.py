@@ -18,6 +18,8 @@ class CorpusConfig:
     languages: str = option("", "source-target, say fr-en; read off the file names where they tell")
     weight: float = option(1.0, "how often an epoch goes through this corpus: 2 is twice, 0.5 every other pair")
     both_ways: bool = option(False, "learn target to source as well")
+    licence: str = fact("", "of the text, for the model card")
+    attribution: str = fact("", "whom the licence asks to name, for the model card")
 
     def __post_init__(self) -> None:
         if self.languages and (self.languages.count("-") != 1 or not all(self.languages.split("-"))):
@@ -134,3 +136,11 @@ class Recipe:
     model: ModelConfig = dataclass_field(default_factory=ModelConfig)
     train: TrainConfig = dataclass_field(default_factory=TrainConfig)
     search: SearchConfig = dataclass_field(default_factory=SearchConfig)
+
+    def __post_init__(self) -> None:
+        if self.model.architecture == "recurrent":
+            asked = {"lora": self.train.lora > 0, "shard": self.train.shard, "compile": self.train.compile == "on"}
+            for name in (name for name, is_asked in asked.items() if is_asked):
+                raise ConfigError(
+                    f"train.{name} is for the blocks of a Transformer, a recurrent model has none: leave it out"
+                )

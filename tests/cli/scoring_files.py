@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from click.testing import CliRunner, Result
 
+from dragoman.bundle import Bundle
 from dragoman.cli._scoring import Model
 from dragoman.errors import BundleError
 from dragoman.evaluate.evaluation import System
@@ -60,4 +61,4 @@ class FakeModels:
 
         system = System(name=path_or_name, engine="fake", beam=settings["beam"] or 4)
         translator = cast(Translator, SimpleNamespace(translate=translate))
-        return Model(translator, system, ("fr", "en"), settings["beam"])
+        return Model(translator, system, ("fr", "en"), cast(Bundle, None), settings["beam"])

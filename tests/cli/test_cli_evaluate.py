@@ -7,9 +7,11 @@ import pytest
 import sacrebleu
 from scoring_files import OUTPUT, SOURCES, TARGETS, FakeModels, refusal, run, write_lines, write_pairs
 
+from dragoman.bundle import Bundle
 from dragoman.cli._scoring import choose_direction
 from dragoman.cli.evaluate import command
 from dragoman.errors import ConfigError, DataError
+from tiny_bundle import write_tiny_bundle
 
 
 @pytest.fixture
@@ -199,3 +201,36 @@ def test_a_real_model_is_evaluated_from_its_folder(tmp_path: Path, monkeypatch: 
         "weights_hash": bundle.weights_hash(),
     }
     assert 'class="threads"' in report.read_text(encoding="utf-8")
+
+
+def test_swapped_pairs_are_scored_the_other_way_round(tmp_path: Path, pairs: str) -> None:
+    output = write_lines(tmp_path / "swapped.txt", SOURCES)
+    scores = json.loads(run(command, "--hypotheses", output, "--test", pairs, "--swap", "--json").output)["scores"]
+    assert {score["name"]: score["value"] for score in scores}["chrF2"] == pytest.approx(100.0)
+
+
+def test_behaviour_is_tried_told_and_recorded(tmp_path: Path) -> None:
+    bundle = write_tiny_bundle(tmp_path / "model")
+    arguments = ["--model", str(bundle.path), "--behaviour", "--engine", "torch", "--beam", "1"]
+    found = json.loads(run(command, *arguments, "--json", "--record").output)
+    assert found["direction"] == "fr-en"
+    assert {"kind", "tried", "held", "failures"} == set(found["behaviour"][0])
+    assert Bundle.open(bundle.path).scorecard["behaviour"] == {"fr-en": found["behaviour"]}
+    assert "| fr-en | all capitals | 20 |" in (bundle.path / "README.md").read_text(encoding="utf-8")
+    assert "unseen number" in run(command, *arguments).output
+
+
+def test_recorded_scores_replace_those_of_the_same_set(tmp_path: Path, pairs: str) -> None:
+    old = {"metric": "BLEU", "score": 1.0, "on": "elsewhere", "signature": "s"}
+    bundle = write_tiny_bundle(tmp_path / "model", scorecard={"scores": [old]})
+    for _ in range(2):
+        run(command, "--model", str(bundle.path), "--test", pairs, "--record", "--beam", "2", "--engine", "torch")
+    scores = Bundle.open(bundle.path).scorecard["scores"]
+    assert scores[0] == old
+    assert len(scores) == len({(score["metric"], score["on"]) for score in scores}) > 2
+    assert scores[1]["on"] == f"fr-en pairs.tsv, {len(SOURCES)} pairs, beam 2, torch float32"
+
+
+def test_behaviour_and_recording_need_a_model(output: str) -> None:
+    for flag in ("--behaviour", "--record"):
+        assert refusal(command, "--hypotheses", output, flag) == f"{flag} is about a model: give --model"

@@ -222,7 +222,7 @@ def test_mistakes_are_told_before_anything_is_written(tmp_path: Path) -> None:
     bundle = write_tiny_bundle(tmp_path / "ours")
     with pytest.raises(ConfigError, match="unknown format 'onxx': did you mean 'onnx'"):
         export(bundle, tmp_path / "out", "onxx")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="quantization int8 is for --format ctranslate2: onnx is written in float32"):
+    with pytest.raises(ConfigError, match="quantization int8 is for --format ctranslate2: onnx does not take it"):
         export(bundle, tmp_path / "out", "onnx", quantization="int8")
     with pytest.raises(BundleError, match="ours is there already: give a new folder with --output"):
         export(bundle, tmp_path / "ours", "ctranslate2")
@@ -255,3 +255,15 @@ def test_onnx_writes_the_same_in_batches_too(tmp_path: Path) -> None:
     with torch.no_grad():
         expected = bundle.load_model()(torch.from_numpy(source), torch.from_numpy(target))
     np.testing.assert_allclose(np.stack(rows, axis=1), expected.numpy(), atol=1e-3)
+
+
+def test_a_model_folder_of_half_the_size_does_the_same_and_keeps_its_card(tmp_path: Path) -> None:
+    bundle = write_tiny_bundle(tmp_path / "model")
+    parity = export(bundle, tmp_path / "half", "dragoman", quantization="float16")
+    half = Bundle.open(tmp_path / "half")
+    assert half.dtype == "float16"
+    assert half.weights_bytes < 0.6 * bundle.weights_bytes
+    assert (half.path / "README.md").read_text() == (bundle.path / "README.md").read_text()
+    assert half.scorecard == bundle.scorecard
+    assert parity.token_agreement > 0.97
+    assert 0 < parity.largest_logit_difference < 0.2

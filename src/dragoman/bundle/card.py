@@ -22,6 +22,8 @@ def model_card(
     command   that made the model
     minutes   that it took
     samples   [{"source", "target"}], translations by this model
+    behaviour {direction: [{"kind", "tried", "held"}]}
+    limits    what it is bad at
     """
     arrow = ", ".join(direction.replace("-", " → ") for direction in directions)
     parts = [
@@ -31,7 +33,8 @@ def model_card(
         _table("Data", ("name", "pairs", "licence", "attribution", "sha256"), scorecard.get("data", ())),
         _section("Licence", str(scorecard.get("licence", ""))),
         _section("Made by", _made_by(scorecard)),
-        _section("Limits", limits),
+        _section("Limits", limits or str(scorecard.get("limits", ""))),
+        _table("Behaviour", ("direction", "kind", "tried", "held"), _behaviour_rows(scorecard)),
         _table("Samples", ("source", "target"), scorecard.get("samples", ())),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -39,6 +42,8 @@ def model_card(
 
 def shape(config: ModelConfig) -> str:
     """A model's shape in a line: layers, widths, and what departs from the paper's model."""
+    if config.architecture == "recurrent":
+        return _recurrent_shape(config)
     default = ModelConfig()
     names = ("activation", "norm", "norm_order", "position", "attention_bias", "share_embeddings", "output_bias")
     departures = [
@@ -53,10 +58,31 @@ def shape(config: ModelConfig) -> str:
     return ", ".join([plain, *departures])
 
 
+def _recurrent_shape(config: ModelConfig) -> str:
+    looks = {
+        "additive": f"additive attention of width {config.d_k}",
+        "dot": f"dot-product attention of width {config.d_k}",
+        "none": "no attention",
+    }
+    cell, layers = config.recurrent_cell.upper(), config.encoder_layers
+    encoder = f"{layers} encoder layer{'' if layers == 1 else 's'}"
+    matrices = "one embedding matrix" if config.share_embeddings else "three embedding matrices"
+    return (
+        f"recurrent, {encoder} of {config.d_ff} {cell} units each way, a decoder of {config.d_ff}, "
+        f"{looks[config.recurrent_attention]}, embeddings of width {config.d_model}, {config.vocab_size:,} pieces, "
+        f"{matrices}"
+    )
+
+
 def _made_by(scorecard: Mapping[str, Any]) -> str:
     command, minutes = scorecard.get("command", ""), scorecard.get("minutes")
     took = "" if minutes is None else f"\n\nin {float(minutes):.0f} minutes."
     return f"    {command}{took}" if command else ""
+
+
+def _behaviour_rows(scorecard: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    behaviour = scorecard.get("behaviour", {})
+    return [{"direction": direction, **row} for direction, rows in behaviour.items() for row in rows]
 
 
 def _section(title: str, text: str) -> str:

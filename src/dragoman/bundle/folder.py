@@ -27,7 +27,7 @@ from dragoman.text.sentencepiece_tokenizer import TARGET_VOCABULARY, load_tokeni
 from dragoman.text.tokenizer import TOKENIZER, Tokenizer
 
 if TYPE_CHECKING:
-    from dragoman.model.transformer import Transformer
+    from dragoman.model.build import TranslationModel
 
 FORMAT = 1
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -117,8 +117,8 @@ class Bundle:
             if card:
                 _write(folder / CARD, card.encode())
             if scorecard is not None:
-                _write(folder / SCORECARD, _json_bytes(scorecard))
-            _write(folder / CONFIG, _json_bytes(config))
+                _write(folder / SCORECARD, json_bytes(scorecard))
+            _write(folder / CONFIG, json_bytes(config))
         except OSError as error:
             raise BundleError(f"cannot write the model to {folder}: {error.strerror or error}") from error
         return cls.open(folder)
@@ -172,12 +172,12 @@ class Bundle:
                 f"{self.path / WEIGHTS} does not have the hash that {CONFIG} gives: the file is damaged, copy it again"
             )
 
-    def load_model(self) -> Transformer:
+    def load_model(self) -> TranslationModel:
         """The torch model, in evaluation mode."""
         require("torch", "train", "running a model in torch")
-        from dragoman.model.transformer import Transformer
+        from dragoman.model.build import build_model
 
-        model = Transformer(self.model_config)
+        model = build_model(self.model_config)
         model.load_state_dict(weights_to_state(self.weights()))
         return model.eval()
 
@@ -242,7 +242,7 @@ def _cast(array: NDArray[Any], name: str, dtype: Dtype) -> NDArray[Any]:
     return cast
 
 
-def _json_bytes(value: Mapping[str, Any]) -> bytes:
+def json_bytes(value: Mapping[str, Any]) -> bytes:
     return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()
 
 

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dragoman.errors import ConfigError, DataError
+from dragoman.text.languages import UNKNOWN
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dragoman.bundle import Bundle
     from dragoman.evaluate.evaluation import System
     from dragoman.evaluate.scores import ScoreOptions
     from dragoman.evaluate.testset import TestSet
@@ -31,6 +33,7 @@ _OPTIONS = (
     click.option("--from", "source_language", metavar="LANGUAGE", help="The source language, say fr."),
     click.option("--to", "target_language", metavar="LANGUAGE", help="The target language, say en."),
     click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N pairs."),
+    click.option("--swap", is_flag=True, help="Take the pairs the other way round: the right side is the source."),
     click.option("--lowercase", is_flag=True, help="Ignore case in BLEU and chrF."),
     click.option("--tokenize", default="13a", show_default=True, metavar="NAME", help="sacreBLEU's tokens for BLEU."),
     click.option(
@@ -55,27 +58,34 @@ def read_test(
     source_language: str | None,
     target_language: str | None,
     limit: int | None,
+    swap: bool,
 ) -> TestSet:
     """The test set that the options name."""
     from dragoman.evaluate.testset import read_test_set
     from dragoman.recipe import CorpusConfig
     from dragoman.text.corpus import corpus_of
 
-    if bool(source_language) != bool(target_language):
-        given, missing = ("--from", "--to") if source_language else ("--to", "--from")
-        raise ConfigError(f"{given} names one language of two: give the other one with {missing}")
-    names = [name.replace("-", "_") for name in (source_language, target_language) if name]
-    languages = "-".join(names)
+    languages = named_languages(source_language, target_language)
+    named = "" if languages == UNKNOWN else "-".join(languages[::-1] if swap else languages)
     if bool(source_file) != bool(target_file):
         given, missing = ("--source", "--target") if source_file else ("--target", "--source")
         raise ConfigError(f"{given} is one of two aligned files: give the other one with {missing}")
     if bool(test_file) == bool(source_file):
         raise ConfigError("expected one test set: give --test pairs.tsv, or --source FILE and --target FILE")
     if test_file:
-        corpus = corpus_of(test_file, languages)
+        corpus = corpus_of(test_file, named)
     else:
-        corpus = CorpusConfig(path=source_file or "", target_path=target_file or "", languages=languages)
-    return read_test_set(corpus, limit or 0)
+        corpus = CorpusConfig(path=source_file or "", target_path=target_file or "", languages=named)
+    test = read_test_set(corpus, limit or 0)
+    return test.swapped() if swap else test
+
+
+def named_languages(source: str | None, target: str | None) -> tuple[str, str]:
+    """The languages that --from and --to name."""
+    if bool(source) != bool(target):
+        given, missing = ("--from", "--to") if source else ("--to", "--from")
+        raise ConfigError(f"{given} names one language of two: give the other one with {missing}")
+    return (source.replace("-", "_"), target.replace("-", "_")) if source and target else UNKNOWN
 
 
 def score_options(lowercase: bool, tokenize: str) -> ScoreOptions:
@@ -94,6 +104,7 @@ class Model:
     translator: Translator
     system: System
     direction: tuple[str, str]
+    bundle: Bundle
     beam: int | None
     align: bool = False
 
@@ -128,13 +139,11 @@ def open_model(
         length_penalty=bundle.search.length_penalty,
         weights_hash=bundle.weights_hash(),
     )
-    return Model(translator, system, direction, beam)
+    return Model(translator, system, direction, bundle, beam)
 
 
 def choose_direction(known: Sequence[tuple[str, str]], wanted: tuple[str, str], name: str) -> tuple[str, str]:
     """The model's direction for a test set: its first one if the set does not tell. Regions (en_GB) do not matter."""
-    from dragoman.text.languages import UNKNOWN
-
     if wanted == UNKNOWN:
         return known[0]
     for direction in (wanted, tuple(language.partition("_")[0].lower() for language in wanted)):

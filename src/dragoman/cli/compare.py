@@ -54,6 +54,7 @@ def command(
     source_language: str | None,
     target_language: str | None,
     limit: int | None,
+    swap: bool,
     lowercase: bool,
     tokenize: str,
     beam: int | None,
@@ -77,7 +78,7 @@ def command(
         raise ConfigError(f"{idle[0]} does nothing to outputs that exist already: leave it out")
     scoring = score_options(lowercase, tokenize)
     options = CompareOptions(samples=samples, seed=seed, changes=changes)
-    test = read_test(test_file, source_file, target_file, source_language, target_language, limit)
+    test = read_test(test_file, source_file, target_file, source_language, target_language, limit, swap)
     # Both are opened before one is translated: a typing error in B should not cost the time of A.
     opened = [
         read_hypotheses(one, test, limit or 0)

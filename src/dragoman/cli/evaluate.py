@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dragoman.cli._behaviour import evaluate_behaviour
 from dragoman.cli._scoring import (
     Model,
     check_place,
+    named_languages,
     open_model,
     progress,
     read_test,
@@ -19,11 +21,11 @@ from dragoman.cli._scoring import (
     stdout_console,
     write_text,
 )
+from dragoman.cli._tables import table
 from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from dragoman.evaluate.evaluation import Evaluation
     from dragoman.evaluate.scores import ScoreOptions
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 @click.option("--model", metavar="MODEL", help="A model's folder or name.")
 @click.option("--hypotheses", metavar="FILE", help="Score this output, a line a sentence, instead of a model.")
 @scoring_options
+@click.option("--behaviour", is_flag=True, help="Try careless text, single words, unseen numbers and names as well.")
+@click.option("--record", "recorded", is_flag=True, help="Write what was found into the model's scorecard and card.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--report", metavar="FILE", type=click.Path(dir_okay=False), help="Write an HTML page as well.")
 @click.option("--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write the translations, a line each.")
@@ -46,11 +50,14 @@ def command(
     source_language: str | None,
     target_language: str | None,
     limit: int | None,
+    swap: bool,
     lowercase: bool,
     tokenize: str,
     beam: int | None,
     engine: str | None,
     compute_type: str | None,
+    behaviour: bool,
+    recorded: bool,
     as_json: bool,
     report: str | None,
     output: str | None,
@@ -58,8 +65,12 @@ def command(
     """Translate a test set and score the output: BLEU, chrF, chrF++ and TER as sacreBLEU gives them, with their
     signatures; scores by length; signs of trouble; speed.
 
+    --behaviour alone needs no test set for a model from French or English: it tries text without full stops, capitals,
+    accents, single words, several sentences, and numbers and names that nobody has seen.
+
     \b
     dragoman evaluate --model my-model --test pairs.tsv --report report.html
+    dragoman evaluate --model my-model --behaviour --from fr --to en
     dragoman evaluate --hypotheses output.txt --test pairs.tsv
     """
     if bool(model) == bool(hypotheses):
@@ -67,15 +78,29 @@ def command(
     idle = [name for name, given in (("--beam", beam), ("--engine", engine), ("--compute-type", compute_type)) if given]
     if hypotheses and idle:
         raise ConfigError(f"{idle[0]} does nothing to an output that exists already: leave it out, or give --model")
+    if hypotheses and (behaviour or recorded):
+        raise ConfigError(f"{'--behaviour' if behaviour else '--record'} is about a model: give --model")
+    given = (test_file, source_file, target_file, source_language, target_language, limit, swap)
+    if behaviour:
+        test = read_test(*given) if test_file or source_file else None
+        languages = test.languages if test else named_languages(source_language, target_language)
+        opened = open_model(model or "", languages=languages, engine=engine, compute_type=compute_type, beam=beam)
+        sentences = test.sources if test else ()
+        evaluate_behaviour(opened, sentences, recorded=recorded, as_json=as_json)
+        return
     check_place(report, "the report")
     check_place(output, "the output")
     scoring = score_options(lowercase, tokenize)
-    test = read_test(test_file, source_file, target_file, source_language, target_language, limit)
+    test = read_test(*given)
     if hypotheses:
         evaluation = _evaluate_file(hypotheses, test, scoring, limit)
     else:
         opened = open_model(model or "", languages=test.languages, engine=engine, compute_type=compute_type, beam=beam)
         evaluation = _evaluate_model(opened, test, scoring, aligned=bool(report))
+    if recorded:
+        from dragoman.bundle.recording import record
+
+        record(opened.bundle, scores=evaluation.for_card("-".join(opened.direction)))
     if output:
         lines = (" ".join(line.hypothesis.split("\n")) for line in evaluation.lines)
         write_text(output, "the output", "".join(f"{line}\n" for line in lines))
@@ -102,17 +127,17 @@ def print_evaluation(evaluation: Evaluation, console: Console) -> None:
     facts = [("pairs", f"{evaluation.num_pairs:,}"), *evaluation.system.facts()]
     console.print(Text(", ".join(f"{key} {value}" for key, value in facts), style="dim"))
     console.print()
-    scores = _table(("score", "left"), ("", "right"), ("signature", "left"))
+    scores = table(("score", "left"), ("", "right"), ("signature", "left"))
     for score in evaluation.scores:
         scores.add_row(score.name, f"{score.value:.2f}", score.signature)
     console.print(scores)
     console.print()
-    buckets = _table(("words in the source", "left"), ("pairs", "right"), ("BLEU", "right"), ("chrF", "right"))
+    buckets = table(("words in the source", "left"), ("pairs", "right"), ("BLEU", "right"), ("chrF", "right"))
     for bucket in evaluation.buckets:
         buckets.add_row(bucket.length, f"{bucket.num_pairs:,}", f"{bucket.bleu:.1f}", f"{bucket.chrf:.1f}")
     console.print(buckets)
     console.print()
-    signs = _table(("sign of trouble", "left"), ("lines", "right"), ("share", "right"), ("", "left"))
+    signs = table(("sign of trouble", "left"), ("lines", "right"), ("share", "right"), ("", "left"))
     for rate in evaluation.rates:
         signs.add_row(rate.kind, f"{rate.count:,}", f"{100 * rate.share:.2f} %", MEANINGS[rate.kind])
     console.print(signs)
@@ -123,18 +148,6 @@ def print_evaluation(evaluation: Evaluation, console: Console) -> None:
             f"{evaluation.num_warned:,} lines with a warning; {speed.sentences_per_second:,.1f} sentences/s, "
             f"{speed.target_words_per_second:,.0f} words of output/s, split at white space"
         )
-
-
-def _table(*columns: tuple[str, str]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for head, side in columns:
-        if side == "right":
-            table.add_column(head, justify="right", no_wrap=True)
-        else:
-            table.add_column(head, overflow="fold")
-    return table
 
 
 def _evaluate_file(path: str, test: TestSet, scoring: ScoreOptions, limit: int | None) -> Evaluation:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from dragoman.interop.ctranslate2_export import Quantization
-    from dragoman.interop.export import Format
+    from dragoman.interop.export import Format, Quantization
     from dragoman.interop.parity import Parity
 
 
@@ -20,15 +19,15 @@ if TYPE_CHECKING:
     "--format",
     "format",
     required=True,
-    type=click.Choice(["marian", "ctranslate2", "onnx"]),
-    help="For transformers' MarianMTModel, CTranslate2, or any runtime of ONNX.",
+    type=click.Choice(["dragoman", "marian", "ctranslate2", "onnx"]),
+    help="A model folder again, or for transformers' MarianMTModel, CTranslate2, or any runtime of ONNX.",
 )
 @click.option(
     "--quantization",
-    type=click.Choice(["float32", "int8"]),
+    type=click.Choice(["float32", "float16", "int8"]),
     default="float32",
     show_default=True,
-    help="Of CTranslate2's weights.",
+    help="Of the weights: float16 for dragoman, int8 for CTranslate2.",
 )
 @click.option("--test", default="", metavar="FILE", help="Pairs to compare BLEU on: TSV, TMX or JSON lines.")
 def command(model: str, output: Path, format: Format, quantization: Quantization, test: str) -> None:
@@ -39,6 +38,7 @@ def command(model: str, output: Path, format: Format, quantization: Quantization
 
     \b
     dragoman export models/mine --format ctranslate2 --quantization int8 --output exported
+    dragoman export models/mine --format dragoman --quantization float16 --output half-the-size
     """
     from dragoman.bundle import Bundle, find
     from dragoman.interop.export import export

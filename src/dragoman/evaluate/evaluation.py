@@ -90,6 +90,16 @@ class Evaluation:
         del summary["lines"]
         return summary
 
+    def for_card(self, direction: str) -> list[dict[str, Any]]:
+        """The scores as a model card lists them."""
+        by = f"{self.system.engine} {self.system.compute_type}".strip()
+        facts = (f"{direction} {self.test_set}", f"{self.num_pairs:,} pairs", f"beam {self.system.beam}", by)
+        on = ", ".join(filter(None, facts))
+        return [
+            {"metric": score.name, "score": round(score.value, 2), "signature": score.signature, "on": on}
+            for score in self.scores
+        ]
+
     def worst(self, count: int) -> list[Line]:
         """The lines of lowest chrF; of equally bad ones the longer, of which more was lost."""
         return sorted(self.lines, key=lambda line: (line.chrf, -len(line.source), line.number))[:count]

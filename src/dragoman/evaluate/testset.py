@@ -35,6 +35,11 @@ class TestSet:
     def __len__(self) -> int:
         return len(self.sources)
 
+    def swapped(self) -> "TestSet":
+        """The other way round: the first reference is the source, the source the one reference."""
+        sources = tuple(references[0] for references in self.references)
+        return TestSet(self.name, sources, tuple((source,) for source in self.sources), self.languages[::-1])
+
 
 def read_test_set(corpus: CorpusConfig, limit: int = 0) -> TestSet:
     """The test set in a corpus, or its first `limit` pairs. A pair that lacks a side is an error: it has no score."""

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from dragoman.bundle import Bundle
+from dragoman.bundle.folder import CARD
 from dragoman.errors import BundleError, ConfigError, require
 from dragoman.interop import ctranslate2_export, marian_export
-from dragoman.interop.ctranslate2_export import CTranslate2Runner, Quantization
+from dragoman.interop.ctranslate2_export import CTranslate2Runner
 from dragoman.interop.parity import LONGEST, Parity, Runner, Threshold, check, measure, probe_sources, probe_texts
 from dragoman.interop.torch_runner import TorchRunner
 from dragoman.recipe import CorpusConfig
@@ -20,10 +21,15 @@ from dragoman.text.corpus import Fault, read_records
 from dragoman.text.metrics import corpus_scores
 
 Pairs = Sequence[tuple[str, str]]
-Format = Literal["marian", "ctranslate2", "onnx"]
+Format = Literal["dragoman", "marian", "ctranslate2", "onnx"]
+Quantization = Literal["float32", "float16", "int8"]
+QUANTIZATIONS: dict[str, tuple[str, ...]] = {"dragoman": ("float32", "float16"), "ctranslate2": ("float32", "int8")}
 EXACT = Threshold()
-# Rounding to 8 bits moves logits by some tenths, and greedy search leaves its path where two pieces are about as good.
-QUANTISED = Threshold(token_agreement=0.8, logit_difference=4.0)
+# Rounding moves logits, to 8 bits by some tenths, and greedy search leaves its path where two pieces are about as good.
+ROUNDED = {
+    "float16": Threshold(token_agreement=0.97, logit_difference=0.2),
+    "int8": Threshold(token_agreement=0.8, logit_difference=4.0),
+}
 
 
 def export(
@@ -38,8 +44,14 @@ def export(
     """Write the model to the new folder `output`, with parity.json and a README.md; `test` is a file of pairs."""
     if format not in get_args(Format):
         raise ConfigError(f"unknown format {format!r}{nearest(format, get_args(Format))}")
-    if quantization != "float32" and format != "ctranslate2":
-        raise ConfigError(f"quantization {quantization} is for --format ctranslate2: {format} is written in float32")
+    if quantization not in QUANTIZATIONS.get(format, ("float32",)):
+        takers = " and ".join(name for name, known in QUANTIZATIONS.items() if quantization in known)
+        raise ConfigError(f"quantization {quantization} is for --format {takers}: {format} does not take it")
+    if bundle.model_config.architecture == "recurrent":
+        raise ConfigError(
+            f"{format} cannot express this model: it is recurrent, and only Transformers are exported; "
+            f"dragoman's torch engine runs it"
+        )
     require("torch", "train", "checking an exported model")
     if output.exists():
         raise BundleError(f"{output} is there already: give a new folder with --output")
@@ -61,14 +73,18 @@ def _fill(
     bundle.verify()
     agreement: float | None = None
     other: Runner
-    if format == "marian":
+    if format == "dragoman":
+        other = TorchRunner(_copy(bundle, folder, "float16" if quantization == "float16" else "float32"))
+        example = ""
+    elif format == "marian":
         marian_export.write_marian(bundle, folder)
         example = marian_export.example(bundle)
         other, agreement = marian_export.read_back(bundle, folder, probe_texts(bundle))
     elif format == "ctranslate2":
-        ctranslate2_export.write_ctranslate2(bundle, folder, quantization)
-        example = ctranslate2_export.example(bundle, quantization)
-        other = CTranslate2Runner(bundle, folder, quantization)
+        width: ctranslate2_export.Quantization = "int8" if quantization == "int8" else "float32"
+        ctranslate2_export.write_ctranslate2(bundle, folder, width)
+        example = ctranslate2_export.example(bundle, width)
+        other = CTranslate2Runner(bundle, folder, width)
     else:
         # It needs torch to be imported, and without torch we want to say so in a line.
         from dragoman.interop import onnx_export
@@ -82,11 +98,28 @@ def _fill(
     parity = replace(parity, tokenizer_agreement=agreement)
     if pairs:
         parity = _with_bleu(parity, bundle, exact, other, pairs)
-    check(parity, threshold or (EXACT if quantization == "float32" else QUANTISED), format)
+    check(parity, threshold or ROUNDED.get(quantization, EXACT), format)
     contents = json.dumps({"format": format, "quantization": quantization, **asdict(parity)}, indent=1)
     (folder / "parity.json").write_text(contents + "\n", encoding="utf-8")
-    (folder / "README.md").write_text(_readme(bundle, format, example, parity), encoding="utf-8")
+    if example:
+        (folder / "README.md").write_text(_readme(bundle, format, example, parity), encoding="utf-8")
     return parity
+
+
+def _copy(bundle: Bundle, folder: Path, dtype: Literal["float32", "float16"]) -> Bundle:
+    """The same model folder with weights of another width."""
+    card = bundle.path / CARD
+    return Bundle.write(
+        folder,
+        model_config=bundle.model_config,
+        search=bundle.search,
+        tokenizer=bundle.tokenizer,
+        weights=bundle.weights(),
+        directions=bundle.directions,
+        card=card.read_text(encoding="utf-8") if card.is_file() else "",
+        scorecard=bundle.scorecard or None,
+        dtype=dtype,
+    )
 
 
 def _with_bleu(parity: Parity, bundle: Bundle, exact: Runner, other: Runner, pairs: Pairs) -> Parity:

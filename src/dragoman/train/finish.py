@@ -131,4 +131,5 @@ class Finisher:
 
     def _described(self, corpus: CorpusConfig) -> dict[str, Any]:
         name = Path(corpus.path).name + (f" + {Path(corpus.target_path).name}" if corpus.target_path else "")
-        return {"name": name, "sha256": content_hash([corpus])}
+        known = {"licence": corpus.licence, "attribution": corpus.attribution}
+        return {"name": name, "sha256": content_hash([corpus]), **{key: text for key, text in known.items() if text}}

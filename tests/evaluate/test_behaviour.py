@@ -1,0 +1,76 @@
+"""The behavioural suite tells a translator that holds from one that does not."""
+
+import re
+
+import pytest
+
+from dragoman.errors import ConfigError
+from dragoman.evaluate.behaviour import Behaviour, agreement, run_suite
+
+
+def careless(texts: list[str]) -> list[str]:
+    """Reads only tidy French."""
+    return [text if text.endswith((".", "?")) and not text.isupper() else "?" for text in texts]
+
+
+def by_kind(found: list[Behaviour]) -> dict[str, Behaviour]:
+    return {behaviour.kind: behaviour for behaviour in found}
+
+
+def test_a_translator_that_minds_nothing_holds() -> None:
+    found = by_kind(run_suite(lambda texts: [re.sub(r"[^\d\s]", "", text) or "…" for text in texts], "fr", "de"))
+    assert set(found) == {
+        "missing full stop",
+        "all capitals",
+        "all small letters",
+        "no accents",
+        "typographic apostrophes",
+        "several sentences",
+        "unseen number",
+        "unseen name",
+    }
+    assert found["all capitals"].held == len(found["all capitals"].trials) == 20
+    assert found["unseen number"].held == len(found["unseen number"].trials) == 15
+    assert found["unseen name"].held == 0
+
+
+def test_a_translator_that_reads_only_tidy_text_does_not() -> None:
+    found = by_kind(run_suite(careless, "fr", "en"))
+    assert found["all capitals"].held == found["missing full stop"].held == found["single word"].held == 0
+    assert found["unseen name"].held == len(found["unseen name"].trials)
+    summary = found["all capitals"].summary()
+    assert summary["tried"] == 20
+    assert summary["failures"][0] == {
+        "text": "OÙ EST LA GARE ?",
+        "translation": "?",
+        "expected": "Où est la gare ?",
+    }
+
+
+def test_single_words_may_have_an_article_but_not_a_sentence() -> None:
+    def answer(texts: list[str]) -> list[str]:
+        return [{"chien": "A dog.", "maison": "This is my house.", "eau": "Water"}.get(text, "") for text in texts]
+
+    words = by_kind(run_suite(answer, "fr", "en"))["single word"]
+    assert [trial.text for trial in words.trials if trial.held] == ["chien", "eau"]
+
+
+def test_a_number_may_be_written_with_separators() -> None:
+    def grouped(texts: list[str]) -> list[str]:
+        return [re.sub(r"\d+", lambda found: f"{int(found[0]):,}", text) for text in texts]
+
+    numbers = by_kind(run_suite(grouped, "fr", "en"))["unseen number"]
+    assert numbers.held == len(numbers.trials)
+
+
+def test_other_languages_need_sentences() -> None:
+    with pytest.raises(ConfigError, match="there are no sentences in xh to try: the suite has fr, en; give --test"):
+        run_suite(careless, "xh", "en")
+    found = run_suite(careless, "xh", "en", ["Molo wethu.", "Unjani namhlanje?"])
+    assert {len(behaviour.trials) for behaviour in found} == {1, 2}
+
+
+def test_agreement_is_of_words_whatever_their_case_and_order() -> None:
+    assert agreement("The dog, sleeps!", "sleeps the DOG") == 1.0
+    assert agreement("", "") == 1.0
+    assert agreement("one two three", "one two four") == pytest.approx(2 / 3)
