@@ -50,7 +50,9 @@ class DataConfig:
 class TokenizerConfig:
     """How text becomes pieces."""
 
-    kind: Literal["bpe", "unigram"] = option("bpe", "byte-pair encoding, or a unigram model")
+    kind: Literal["bpe", "unigram", "word"] = option(
+        "bpe", "byte-pair encoding, a unigram model, or whole words, of which rare ones are spelled"
+    )
     vocab_size: int = option(0, "pieces to learn; 0 chooses from the data")
     lowercase: bool = option(False, "lowercase everything, for data that is")
     dropout: float = option(0.0, "BPE-dropout: chance that a merge is left out, in training only")
@@ -67,7 +69,9 @@ class TrainConfig:
     """How a model is trained. The defaults are ours; `recipes/paper-base-en-de.toml` has the paper's."""
 
     label_smoothing: float = option(0.1, "share of the probability that is spread over all pieces")
-    optimizer: Literal["adam", "adamw", "muon"] = option("adamw", "Adam, AdamW, or Muon for matrices with AdamW")
+    optimizer: Literal["adam", "adamw", "muon"] = option(
+        "muon", "Adam, AdamW, or Muon for matrices (where they are not sharded) with AdamW for the rest"
+    )
     learning_rate: float = option(0.0, "the peak; 0 takes the schedule's own (the paper's formula, or by width)")
     beta1: float = option(0.9, "Adam's first moment")
     beta2: float = option(0.98, "Adam's second moment")

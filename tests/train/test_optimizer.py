@@ -8,7 +8,7 @@ from dragoman.config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import TrainConfig
 from dragoman.train.lora import adapt
-from dragoman.train.optimizer import Muon, make_optimizers, orthogonal, set_learning_rate
+from dragoman.train.optimizer import BOLDER, Muon, make_optimizers, orthogonal, set_learning_rate
 
 OPTIMIZERS = ("adam", "adamw", "muon")
 
@@ -129,7 +129,7 @@ def test_muon_splits_a_fused_w_qkv_and_makes_each_third_orthogonal() -> None:
     set_learning_rate([optimizer], 0.1)
     model.matrix.grad = gradient.clone()
     optimizer.step()
-    moved = (before - model.matrix.detach()) / (0.1 * 0.2 * 11**0.5)
+    moved = (before - model.matrix.detach()) / (0.1 * BOLDER * 0.2 * 11**0.5)
     for part, its_gradient in zip(moved.chunk(3), gradient.chunk(3), strict=True):
         torch.testing.assert_close(part, orthogonal(its_gradient, 5), atol=1e-4, rtol=1e-4)
 
@@ -149,7 +149,7 @@ def test_muons_momentum_is_a_running_mean_looked_at_from_one_step_ahead() -> Non
     model.matrix.grad = second.clone()
     optimizer.step()
     ahead = 0.25 * second + 0.75 * (0.75 * mean + 0.25 * second)
-    moved = (before - model.matrix.detach()) / (0.2 * 5**0.5)
+    moved = (before - model.matrix.detach()) / (BOLDER * 0.2 * 5**0.5)
     torch.testing.assert_close(moved, orthogonal(ahead, 5), atol=1e-4, rtol=1e-4)
 
 

@@ -40,12 +40,20 @@ def alone(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "model"
 
 
-@pytest.mark.parametrize("extra", [[], ["--shard"]], ids=["ddp", "fsdp2"])
-def test_two_ranks_give_the_losses_of_one(corpus: Path, alone: Path, tmp_path: Path, extra: list[str]) -> None:
-    command = train_command(corpus, tmp_path / "model", *MORE, *extra)
-    finished = run(torchrun(2, command), tmp_path / "cache")
+def test_two_ranks_give_the_losses_of_one(corpus: Path, alone: Path, tmp_path: Path) -> None:
+    finished = run(torchrun(2, train_command(corpus, tmp_path / "model", *MORE)), tmp_path / "cache")
     assert finished.returncode == 0, finished.stderr
     assert losses(tmp_path / "model") == pytest.approx(losses(alone), abs=2e-4)
+
+
+def test_two_ranks_that_share_the_weights_give_the_losses_of_one_with_adamw(corpus: Path, tmp_path: Path) -> None:
+    # Sharded matrices are left to AdamW.
+    whole = train_command(corpus, tmp_path / "whole", *MORE, "--set", "train.optimizer=adamw")
+    shared = torchrun(2, train_command(corpus, tmp_path / "shared", *MORE, "--shard"))
+    for command in (whole, shared):
+        finished = run(command, tmp_path / "cache")
+        assert finished.returncode == 0, finished.stderr
+    assert losses(tmp_path / "shared") == pytest.approx(losses(tmp_path / "whole"), abs=2e-4)
 
 
 def test_a_checkpoint_of_two_ranks_resumes_on_one(corpus: Path, alone: Path, tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """Coefficients of the quintic a x + b x^3 + c x^5 that pulls all singular values towards 1 in few steps."""
 
 
+BOLDER = 5.0
+
+
 def make_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
     """One or two optimisers that between them own every trainable parameter."""
     trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
@@ -19,7 +22,8 @@ def make_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.O
     if config.optimizer == "adam":
         parameters = [p for _, p in trainable]
         return [torch.optim.Adam(parameters, lr=0.0, betas=betas, eps=config.epsilon, fused=_can_fuse(parameters))]
-    with_muon = config.optimizer == "muon"
+    # A matrix that is split over ranks has no one place where it could be made orthogonal.
+    with_muon = config.optimizer == "muon" and not config.shard
     matrices = [p for name, p in trainable if with_muon and p.ndim == 2 and not _is_embedding(name)]
     others = [p for name, p in trainable if not any(p is matrix for matrix in matrices)]
     optimizers: list[torch.optim.Optimizer] = []
@@ -39,7 +43,10 @@ def set_learning_rate(optimizers: Iterable[torch.optim.Optimizer], rate: float) 
 
 
 class Muon(torch.optim.Optimizer):
-    """Momentum whose update is made orthogonal, matrix by matrix (Jordan et al.), scaled to the size of Adam's.
+    """Momentum whose update is made orthogonal, matrix by matrix (Jordan et al.).
+
+    Scaled so that the rate which suits Adam suits it: its steps are `BOLDER` times the size of Adam's, which they can
+    be because no direction of the matrix runs ahead of the others.
 
     torch's own Muon takes its products in bfloat16, which most CPUs only emulate: here they are in float32 there.
     """
@@ -66,7 +73,7 @@ class Muon(torch.optim.Optimizer):
                 height, width = matrix.shape
                 parts = height // width if height % width == 0 else 1
                 for part, target in zip(update.chunk(parts), matrix.chunk(parts), strict=True):
-                    scale = 0.2 * max(part.shape) ** 0.5
+                    scale = BOLDER * 0.2 * max(part.shape) ** 0.5
                     target.sub_(orthogonal(part, self.num_steps), alpha=group["lr"] * scale)
 
 

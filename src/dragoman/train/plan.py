@@ -7,7 +7,7 @@ by what the machine was just measured to do, and takes the largest model that st
 import math
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -30,6 +30,12 @@ LADDER = (
     {"d_model": 512, "d_ff": 2048, "num_heads": 8, "encoder_layers": 6, "decoder_layers": 6},
 )
 """Shapes from small to the paper's base. Deep encoders and shallow decoders: reading is parallel, writing is not."""
+
+NORM_ORDER: Literal["pre"] = "pre"
+"""Of planned models: norms before the sublayers learn several times as fast as the paper's, after them."""
+
+USUAL_LENGTH = 20
+"""Pieces of a source, when nothing else is known: an additive look keeps a vector for each of them."""
 
 ENDING_SHARE = 0.06
 """Of a budget, kept back for the last validation, the averaging and the model folder."""
@@ -85,6 +91,8 @@ def operations_per_target_token(config: ModelConfig, source_ratio: float = 1.0) 
     """Multiplications and additions, forward and backward, for one target piece and its share of the source."""
     assert config.d_k is not None
     assert config.d_v is not None
+    if config.architecture == "recurrent":
+        return _recurrent_operations(config, source_ratio)
     attention = 2 * config.num_heads * (config.d_k + config.d_v) * config.d_model
     feed_forward = (3 if config.activation == "swiglu" else 2) * config.d_model * config.d_ff
     encoder = config.encoder_layers * (attention + feed_forward) * source_ratio
@@ -93,11 +101,32 @@ def operations_per_target_token(config: ModelConfig, source_ratio: float = 1.0) 
     return 6 * (encoder + cross_source + decoder + config.vocab_size * config.d_model)
 
 
+def _recurrent_operations(config: ModelConfig, source_ratio: float) -> float:
+    """Matrix products alone; of a look at the source, which grows with its length, those that do not."""
+    shapes = expected_shapes(config)
+    matrices = {name: math.prod(shape) for name, shape in shapes.items() if len(shape) == 2 and "embedding" not in name}
+    of_source = (
+        "encoder",
+        "decoder.cross_attention.score.u",
+        "decoder.cross_attention.w_k",
+        "decoder.cross_attention.w_v",
+    )
+    source = sum(size for name, size in matrices.items() if name.startswith(of_source))
+    target = sum(matrices.values()) - source
+    return 6 * (source * source_ratio + target + config.vocab_size * config.d_readout)
+
+
 def memory_of(config: ModelConfig, batch_tokens: int, micro_batches: int = 1) -> int:
     """Bytes for weights, gradients, Adam's two moments and what a backward pass keeps; within a third or so."""
     layers = config.encoder_layers + config.decoder_layers
     parameters = sum(math.prod(shape) for shape in expected_shapes(config).values())
-    kept = layers * (14 * config.d_model + 3 * config.d_ff) * 4 * batch_tokens // micro_batches
+    if config.architecture == "recurrent":
+        assert config.d_k is not None
+        looks = 3 * USUAL_LENGTH * config.d_k if config.recurrent_attention == "additive" else 0
+        per_token = 40 * config.d_ff + 12 * config.d_model + looks
+    else:
+        per_token = layers * (14 * config.d_model + 3 * config.d_ff)
+    kept = per_token * 4 * batch_tokens // micro_batches
     return 300_000_000 + 20 * parameters + kept
 
 
@@ -142,7 +171,8 @@ def make_plan(
     if keep_shape:
         model = replace(recipe.model, vocab_size=pieces)
     else:
-        shapes = [replace(recipe.model, vocab_size=pieces, d_k=None, d_v=None, **shape) for shape in LADDER]  # type: ignore[arg-type]
+        model = replace(recipe.model, vocab_size=pieces, d_k=None, d_v=None, norm_order=NORM_ORDER)
+        shapes = [replace(model, d_k=None, d_v=None, **shape) for shape in LADDER]  # type: ignore[arg-type]
         shapes = shapes[: 1 + largest_for(pass_pieces)]
         fitting = [shape for shape in shapes if not budget_seconds or passes_of(shape) >= needed]
         model = fitting[-1] if fitting else shapes[0]

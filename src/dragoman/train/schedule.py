@@ -16,7 +16,7 @@ def learning_rate(step: int, config: TrainConfig, d_model: int, total_steps: int
     if config.schedule == "paper":
         scale = config.learning_rate / paper_rate(config.warmup_steps, d_model, config.warmup_steps)
         return paper_rate(step, d_model, config.warmup_steps) * (scale or 1.0)
-    peak = config.learning_rate or default_peak(d_model, config.optimizer)
+    peak = config.learning_rate or default_peak(d_model)
     if config.schedule == "inverse-sqrt":
         return peak * min(warmup, math.sqrt(config.warmup_steps / step))
     after_warmup = max(0, step - config.warmup_steps) / max(1, total_steps - config.warmup_steps)
@@ -27,6 +27,6 @@ def learning_rate(step: int, config: TrainConfig, d_model: int, total_steps: int
     return peak * warmup * min(1.0, left / decay_steps if decay_steps else 1.0)
 
 
-def default_peak(d_model: int, optimizer: str) -> float:
+def default_peak(d_model: int) -> float:
     """A peak that suits the width: wider models take smaller steps."""
-    return (0.32 if optimizer == "muon" else 0.016) / math.sqrt(d_model)
+    return 0.016 / math.sqrt(d_model)

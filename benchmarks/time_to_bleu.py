@@ -1,0 +1,104 @@
+"""Minutes until a model is good: our default training against plain Adam with the paper's schedule.
+
+Both train the same shape on the same pairs, cut into the same pieces, on this machine, one after the other, for the
+same number of minutes; BLEU is that of the validation set, greedy, at every validation. The ratio is the time that ours
+took to reach the best BLEU of the plain run, over the time that the plain run took.
+
+    python benchmarks/time_to_bleu.py --minutes 40 --output docs/images/time_to_bleu.svg
+"""
+
+import argparse
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data" / "tatoeba-fr-en"
+SHAPE = ("d_model=256", "d_ff=1024", "num_heads=4", "encoder_layers=3", "decoder_layers=3")
+PLAIN = ("train.optimizer=adam", "train.schedule=paper", "train.warmup_steps=4000", "model.norm_order=post")
+COLOURS = {"dragoman": "#0072B2", "plain Adam, paper's schedule": "#D55E00"}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """BLEU after so many minutes, validation by validation."""
+
+    minutes: list[float]
+    bleu: list[float]
+
+    def best(self) -> float:
+        return max(self.bleu)
+
+    def minutes_to(self, bleu: float) -> float | None:
+        """When this BLEU was first reached, between two validations on the line that joins them."""
+        for place, value in enumerate(self.bleu):
+            if value >= bleu:
+                if not place:
+                    return self.minutes[0]
+                before, now = self.bleu[place - 1], value
+                share = (bleu - before) / (now - before)
+                return self.minutes[place - 1] + share * (self.minutes[place] - self.minutes[place - 1])
+        return None
+
+
+def train(name: str, settings: tuple[str, ...], arguments: argparse.Namespace, folder: Path) -> Curve:
+    """Run `dragoman train` for the given minutes and read its journal."""
+    output = folder / name.split()[0].rstrip(",")
+    assignments = [f"model.{part}" for part in SHAPE]
+    assignments += ["tokenizer.vocab_size=8000", f"train.validate_steps={arguments.validate_steps}", *settings]
+    command = [sys.executable, "-m", "dragoman", "train", str(arguments.train), "--valid", str(arguments.valid)]
+    command += ["--from", "fr", "--to", "en", "--output", str(output), "--budget", f"{arguments.minutes}m"]
+    command += [part for assignment in assignments for part in ("--set", assignment)]
+    print(shlex.join(["dragoman", *command[3:]]), flush=True)
+    subprocess.run(command, check=True)
+    events = [json.loads(line) for line in (output / "training.jsonl").read_text(encoding="utf-8").splitlines()]
+    found = [event for event in events if event["event"] == "validation"]
+    return Curve([event["seconds"] / 60 for event in found], [event["bleu"] for event in found])
+
+
+def draw(curves: dict[str, Curve], path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for name, curve in curves.items():
+        axes.plot(curve.minutes, curve.bleu, marker="o", markersize=3, color=COLOURS[name], label=name)
+    axes.set(xlabel="minutes of training", ylabel="BLEU on the validation set, greedy", ylim=(0, None))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    figure.savefig(path)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--train", type=Path, default=DATA / "train.tsv.gz")
+    parser.add_argument("--valid", type=Path, default=DATA / "valid.tsv.gz")
+    parser.add_argument("--minutes", type=int, default=40, help="for each of the two")
+    parser.add_argument("--validate-steps", type=int, default=100)
+    parser.add_argument("--output", type=Path, help="a figure to draw")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        curves = {
+            name: train(name, settings, arguments, Path(folder))
+            for name, settings in zip(COLOURS, ((), PLAIN), strict=True)
+        }
+    ours, plain = curves.values()
+    for name, curve in curves.items():
+        points = "  ".join(f"{m:.0f}: {b:.1f}" for m, b in zip(curve.minutes, curve.bleu, strict=True))
+        print(f"{name}, minutes: BLEU  {points}")
+    taken, wanted = ours.minutes_to(plain.best()), plain.best()
+    if taken is None:
+        print(f"ours did not reach {wanted:.1f} BLEU; its best is {ours.best():.1f}")
+    else:
+        reached = plain.minutes_to(wanted)
+        assert reached is not None
+        print(f"{wanted:.1f} BLEU: ours {taken:.1f} minutes, plain {reached:.1f}, ratio {taken / reached:.2f}")
+    if arguments.output:
+        draw(curves, arguments.output)
+
+
+if __name__ == "__main__":
+    main()
