@@ -1,4 +1,6 @@
-"""The shape of a model, validated when it is made, and `PRESETS`: the paper's Table 3 by row name. No torch here."""
+"""The shape of a model, validated when it is made, and `PRESETS`: the paper's Table 3 by row name, and what was before
+it. No torch here.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +11,11 @@ from dragoman.settings import at_least, fact, nearest, option, share
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """The shape of a Transformer. The defaults are the paper's base model.
+    """The shape of a model. The defaults are the paper's base Transformer.
+
+    A recurrent model (presets rnn-attention, rnn, rnn-attention-dot) reads some sizes in its own way: d_model is the
+    width of its embeddings, d_ff the units of each recurrent network, d_k the width of its alignment, d_v that of the
+    linear form's values; it has one head and one decoder layer.
 
     d_k and d_v are filled in when the config is made: to change num_heads or d_model with `dataclasses.replace`, give
     them anew (or as None).
@@ -17,8 +23,13 @@ class ModelConfig:
 
     vocab_size: int = fact(37_000, "pieces in the vocabulary, special ones included")
     source_vocab_size: int = fact(0, "pieces of the source side's own vocabulary; 0 if both sides have one together")
-    d_model: int = option(512, "width of every layer's input and output")
-    d_ff: int = option(2048, "width inside the feed-forward network")
+    architecture: Literal["transformer", "recurrent"] = fact("transformer", "what the presets named rnn change")
+    recurrent_cell: Literal["gru", "lstm"] = fact("gru", "a recurrent network's units")
+    recurrent_attention: Literal["additive", "dot", "none"] = fact(
+        "additive", "a recurrent decoder's look at the source: v . tanh(W s + U h), (W_Q s) . (W_K h), or one vector"
+    )
+    d_model: int = option(512, "width of every layer's input and output; of a recurrent model's embeddings")
+    d_ff: int = option(2048, "width inside the feed-forward network; units of a recurrent network")
     num_heads: int = option(8, "attention heads in each layer (h in the paper)")
     d_k: int | None = option(None, "width of a head's queries and keys; d_model / num_heads if not given")
     d_v: int | None = option(None, "width of a head's values; d_model / num_heads if not given")
@@ -58,7 +69,8 @@ class ModelConfig:
             at_least(1, name, getattr(self, name))
         for name in ("dropout", "attention_dropout", "activation_dropout"):
             share(name, getattr(self, name))
-        if self.position != "learned" and self.d_model % 2:
+        _check_architecture(self)
+        if self.architecture == "transformer" and self.position != "learned" and self.d_model % 2:
             raise ConfigError(
                 f"d_model is {self.d_model}, sinusoids come in pairs of sine and cosine: "
                 f"take an even d_model, or position = 'learned'"
@@ -81,6 +93,39 @@ class ModelConfig:
     def num_source_pieces(self) -> int:
         """Pieces of the source side."""
         return self.source_vocab_size or self.vocab_size
+
+    @property
+    def d_readout(self) -> int:
+        """Width of what meets a recurrent model's output matrix: an embedding's where it is one, else half the state's,
+        as Bahdanau, Cho and Bengio have it.
+        """
+        return self.d_model if self.share_embeddings else max(1, self.d_ff // 2)
+
+
+_OF_TRANSFORMERS = (
+    "attention_dropout", "activation_dropout", "activation", "norm", "norm_order", "attention_bias", "position",
+    "position_base",
+)  # fmt: skip
+
+
+def _check_architecture(config: ModelConfig) -> None:
+    """Refuse what a model of the other kind has, as it would do nothing."""
+    if config.architecture == "transformer":
+        for name in ("recurrent_cell", "recurrent_attention"):
+            if getattr(config, name) != getattr(ModelConfig, name):
+                raise ConfigError(
+                    f"{name} does nothing in a Transformer: leave it out, or take the preset rnn-attention"
+                )
+        return
+    for name in ("num_heads", "decoder_layers"):
+        if getattr(config, name) != 1:
+            raise ConfigError(
+                f"{name} is {getattr(config, name)}, a recurrent model has one: set it to 1, "
+                f"or take the preset rnn-attention"
+            )
+    for name in _OF_TRANSFORMERS:
+        if getattr(config, name) != getattr(ModelConfig, name):
+            raise ConfigError(f"{name} does nothing in a recurrent model: leave it out, or take a Transformer")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +150,13 @@ def _row(
         bleu=bleu,
         parameters_millions=millions,
     )
+
+
+def _recurrent(attention: str, **changes: object) -> Preset:
+    """The sizes of Bahdanau, Cho and Bengio: 620 wide embeddings, 1000 units each way, alignment of 1000."""
+    sizes = {"d_model": 620, "d_ff": 1000, "num_heads": 1, "d_k": 1000, "encoder_layers": 1, "decoder_layers": 1}
+    shape = {"vocab_size": 30_000, "share_embeddings": False, "recurrent_attention": attention, **sizes, **changes}
+    return Preset(model=ModelConfig(architecture="recurrent", **shape), label_smoothing=0.1)  # type: ignore[arg-type]
 
 
 PRESETS: dict[str, Preset] = {
@@ -133,6 +185,9 @@ PRESETS: dict[str, Preset] = {
             vocab_size=10_000, encoder_layers=4, decoder_layers=4, d_model=128, d_ff=256, num_heads=4, dropout=0.3
         )
     ),
+    "rnn-attention": _recurrent("additive"),
+    "rnn-attention-dot": _recurrent("dot", d_v=1000),
+    "rnn": _recurrent("none"),
     "small": Preset(
         model=ModelConfig(vocab_size=8_000, encoder_layers=3, decoder_layers=3, d_model=256, d_ff=1024, num_heads=4)
     ),

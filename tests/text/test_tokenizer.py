@@ -1,5 +1,6 @@
 """Text to pieces and back: nothing lost, nothing special in raw text, one file that is the same every time."""
 
+import itertools
 import json
 import random
 import subprocess
@@ -33,8 +34,10 @@ def learned(kind: str = "bpe", **settings: object) -> Tokenizer:
     return Tokenizer.learn(sentences(499), config, ["fr", "en", "pt-BR"])
 
 
-BPE, UNIGRAM, LOWERCASE = learned(), learned("unigram"), learned(lowercase=True)
-ANY_KIND = pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM, LOWERCASE], ids=["bpe", "unigram", "lowercase"])
+BPE, UNIGRAM, WORD, LOWERCASE = learned(), learned("unigram"), learned("word"), learned(lowercase=True)
+ANY_KIND = pytest.mark.parametrize(
+    "tokenizer", [BPE, UNIGRAM, WORD, LOWERCASE], ids=["bpe", "unigram", "word", "lowercase"]
+)
 
 # Letters of the data among everything else, so that words, spaces, marks and accents meet.
 SPICED = st.one_of(
@@ -129,7 +132,7 @@ def test_raw_text_is_never_a_special_piece(tokenizer: Tokenizer, text: str) -> N
     assert tokenizer.decode(ids) == text
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
 def test_text_full_of_special_names_learns_none_of_them(kind: str) -> None:
     texts = ["<s> </s> <0x41> <2en> <pad>"] * 31
     tokenizer = Tokenizer.learn(texts, TokenizerConfig(kind=kind, vocab_size=331), ["en"])  # type: ignore[arg-type]
@@ -177,7 +180,7 @@ def test_words_are_those_that_whitespace_separates(tokenizer: Tokenizer, text: s
     assert [place for group in groups for place in group] == list(range(len(encoded.ids)))
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
 def test_the_same_text_gives_the_same_file(kind: str) -> None:
     assert len({learned(kind).file for _ in range(3)}) == 1
 
@@ -253,7 +256,7 @@ def test_vocab_size_is_chosen_from_the_data() -> None:
     assert tokenizer.vocab_size <= choose_vocab_size(sum(map(len, sentences(499))), 267)
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("kind", ["bpe", "unigram", "word"])
 def test_pieces_can_be_learned_from_next_to_nothing(kind: str) -> None:
     tokenizer = Tokenizer.learn(["¿"], TokenizerConfig(kind=kind))  # type: ignore[arg-type]
     assert tokenizer.decode(tokenizer.encode("¿ què?").ids) == "¿ què?"
@@ -333,3 +336,20 @@ def test_mistakes_are_named() -> None:
         BPE.id("zebra")
     with pytest.raises(ConfigError, match="these pieces are unigrams, which have no merges"):
         _ = UNIGRAM.merges
+
+
+def test_words_seen_twice_are_one_piece_and_others_are_spelled() -> None:
+    texts = ["the cat sees the dog.", "the dog sees a bird!", "a big cat?"]
+    tokenizer = Tokenizer.learn(texts, TokenizerConfig(kind="word", vocab_size=431))
+    assert tokenizer.pieces(tokenizer.encode("the dog sees the cat").ids) == ["▁the", "▁dog", "▁sees", "▁the", "▁cat"]
+    assert tokenizer.pieces(tokenizer.encode("a bird").ids) == ["▁a", "▁", "b", "i", "<0x72>", "d"]
+    assert tokenizer.decode(tokenizer.encode("a bird, ☃ and the cat").ids) == "a bird, ☃ and the cat"
+
+
+def test_a_small_vocabulary_of_words_has_the_commonest() -> None:
+    words = ["".join(letters) for size in (2, 3) for letters in itertools.product("abc", repeat=size)]
+    texts = [" ".join([word] * (len(words) - rank + 2)) for rank, word in enumerate(words)]
+    tokenizer = Tokenizer.learn(texts, TokenizerConfig(kind="word", vocab_size=267 + 23))
+    known = [word for word in words if len(tokenizer.encode(word).ids) == 1]
+    assert known == words[: 23 - len("▁abc")]
+    assert tokenizer.vocab_size == 267 + 23

@@ -1,6 +1,6 @@
 """The weights of a bundle: their names and shapes, and the way to a torch model and back.
 
-The names are those of `Transformer.state_dict()`. A matrix that source and target share is stored once, as the
+The names are those of the model's `state_dict()`. A matrix that source and target share is stored once, as the
 target's; sinusoids are computed, not stored.
 """
 
@@ -29,6 +29,13 @@ def expected_shapes(config: ModelConfig) -> Shapes:
     shapes: Shapes = {_TARGET: (config.vocab_size, config.d_model)}
     if not config.share_embeddings:
         shapes[_SOURCE] = (config.num_source_pieces, config.d_model)
+    if config.output_bias:
+        shapes["output_bias_V"] = (config.vocab_size,)
+    return shapes | (_recurrent(config) if config.architecture == "recurrent" else _transformer(config))
+
+
+def _transformer(config: ModelConfig) -> Shapes:
+    shapes: Shapes = {}
     if config.position == "learned":
         for side in ("source", "target"):
             shapes[f"{side}_embedding.position.table_TD"] = (config.max_length, config.d_model)
@@ -38,8 +45,6 @@ def expected_shapes(config: ModelConfig) -> Shapes:
         shapes |= _block(config, f"decoder.blocks.{number}", ("self_attention", "cross_attention"))
     if config.norm_order == "pre":
         shapes |= _norm(config, "encoder.norm") | _norm(config, "decoder.norm")
-    if config.output_bias:
-        shapes["output_bias_V"] = (config.vocab_size,)
     return shapes
 
 
@@ -62,7 +67,7 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], config: ModelConfig, whe
 
 
 def state_to_weights(model: nn.Module) -> Weights:
-    """The weights of a torch `Transformer`, as a bundle stores them."""
+    """The weights of a torch model, as a bundle stores them."""
     state: dict[str, Tensor] = model.state_dict()
     shared = getattr(model, "config", None) is None or model.config.share_embeddings  # type: ignore[union-attr]
     return {
@@ -73,11 +78,41 @@ def state_to_weights(model: nn.Module) -> Weights:
 
 
 def weights_to_state(weights: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
-    """What `Transformer.load_state_dict` takes, in float32, from weights of a bundle."""
+    """What a model's `load_state_dict` takes, in float32, from weights of a bundle."""
     import torch
 
     state = {name: torch.from_numpy(np.asarray(array, dtype=np.float32)) for name, array in weights.items()}
     return {_SOURCE: state[_TARGET], **state}
+
+
+def _recurrent(config: ModelConfig) -> Shapes:
+    assert config.d_k is not None
+    assert config.d_v is not None
+    d_model, units, kind = config.d_model, config.d_ff, config.recurrent_attention
+    gates = (3 if config.recurrent_cell == "gru" else 4) * units
+    shapes: Shapes = {}
+    if not config.share_embeddings:
+        shapes["output_embedding.weight"] = (config.vocab_size, config.d_readout)
+    for number in range(config.encoder_layers):
+        for end in (f"l{number}", f"l{number}_reverse"):
+            shapes[f"encoder.rnn.weight_ih_{end}"] = (gates, 2 * units if number else d_model)
+            shapes[f"encoder.rnn.weight_hh_{end}"] = (gates, units)
+            shapes |= {f"encoder.rnn.bias_{side}_{end}": (gates,) for side in ("ih", "hh")}
+    look, d_context = "decoder.cross_attention", config.d_v if kind == "dot" else 2 * units
+    if kind == "additive":
+        shapes |= _linear(f"{look}.score.w", config.d_k, units)
+        shapes |= {f"{look}.score.u.weight": (config.d_k, 2 * units), f"{look}.score.v": (config.d_k,)}
+    elif kind == "dot":
+        shapes |= {f"{look}.w_q.weight": (config.d_k, units), f"{look}.w_k.weight": (config.d_k, 2 * units)}
+        shapes[f"{look}.w_v.weight"] = (config.d_v, 2 * units)
+    shapes["decoder.w_context.weight"] = (gates, d_context)
+    shapes |= _linear("decoder.w_start", units, units) | _linear("decoder.w_state", gates, units)
+    shapes |= _linear("decoder.w_input", gates, d_model)
+    return shapes | _linear("decoder.w_readout", 2 * config.d_readout, units + d_model + d_context)
+
+
+def _linear(name: str, height: int, width: int) -> Shapes:
+    return {f"{name}.weight": (height, width), f"{name}.bias": (height,)}
 
 
 def _block(config: ModelConfig, name: str, attentions: tuple[str, ...]) -> Shapes:

@@ -39,7 +39,7 @@ class _HelpWithSettings(click.Command):
 @click.option("--both-ways", is_flag=True, help="One model for both directions.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Where the model goes.")
 @click.option("--recipe", "recipe_path", type=click.Path(path_type=Path), metavar="FILE", help="A TOML recipe.")
-@click.option("--preset", metavar="NAME", help="A model shape by name: base, big, small, tiny, or a row of Table 3.")
+@click.option("--preset", metavar="NAME", help="A model shape by name: base, big, small, tiny, rnn-attention, ...")
 @click.option("--budget", metavar="TIME", help="Plan a run that ends well within 45m, 2h, 1d of this machine.")
 @click.option("--plan", "plan_only", is_flag=True, help="Print the plan, with its reasons, and stop.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --output, from its last checkpoint.")

@@ -26,6 +26,9 @@ def open_engine(
     """The engine of that name for a bundle; `workers` 0 is one a core. Torch always computes in float32."""
     if name not in get_args(EngineName):
         raise ConfigError(f"unknown engine {name!r}{nearest(name, get_args(EngineName))}")
+    if name == "auto" and bundle.model_config.architecture == "recurrent":
+        _LOG.warning("CTranslate2 has no recurrent models: the torch engine runs this one")
+        return TorchEngine.open(bundle)
     if name == "torch":
         return TorchEngine.open(bundle)
     fast = CTranslate2Engine.open(bundle, compute_type, workers)

@@ -30,6 +30,8 @@ def convert(bundle: Bundle, compute_type: ComputeType = "int8") -> Path:
     """The folder of the converted model; made if it is not in the cache yet."""
     if compute_type not in get_args(ComputeType):
         raise ConfigError(f"unknown compute type {compute_type!r}{nearest(compute_type, get_args(ComputeType))}")
+    if bundle.model_config.architecture == "recurrent":
+        raise ConfigError("CTranslate2 has no recurrent models: use the torch engine, or leave the choice to `auto`")
 
     def fill(folder: Path) -> None:
         _LOG.info("converting %s to CTranslate2 %s", bundle.path, compute_type)

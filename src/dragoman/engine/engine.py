@@ -133,7 +133,9 @@ class Engine(Protocol):
         ...
 
     def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Attention]:
-        """Where the model looks in each source as it writes its target, without end: (target pieces, source pieces)."""
+        """Where the model looks in each source as it writes its target, without end: (target pieces, source pieces); a
+        model without attention gives no rows.
+        """
         ...
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from dragoman.bundle import Bundle
 from dragoman.engine.alignment import alignment_layer
@@ -22,8 +24,9 @@ from dragoman.errors import require
 if TYPE_CHECKING:
     import torch
 
-    from dragoman.model.transformer import Transformer
+    from dragoman.model.build import TranslationModel
     from dragoman.search.hypothesis import Hypothesis
+    from dragoman.search.searchable import Searchable
 
 BATCH_TOKENS = 2048
 
@@ -34,7 +37,7 @@ class TorchEngine:
     name = "torch"
     compute_type = "float32"
 
-    def __init__(self, model: Transformer, batch_tokens: int = BATCH_TOKENS) -> None:
+    def __init__(self, model: TranslationModel, batch_tokens: int = BATCH_TOKENS) -> None:
         self._model = model.eval()
         self._config = model.config
         self._batch_tokens = batch_tokens
@@ -65,7 +68,9 @@ class TorchEngine:
         return outputs
 
     def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Attention]:
-        """By one pass over each finished translation that writes down who looked where."""
+        """By one pass over each finished translation that writes down who looked where. A model without attention looks
+        nowhere: its tables have no rows.
+        """
         import torch
 
         from dragoman.model.record import Record
@@ -77,6 +82,9 @@ class TorchEngine:
             with torch.inference_mode():
                 # Position t reads the piece before it, and says what piece t is: the last piece is never read.
                 self._model.hidden(self._padded([source]), self._padded([[self._config.begin_id, *target]]), record)
+            if name not in record.tensors:
+                attentions.append(np.zeros((0, len(source)), dtype=np.float32))
+                continue
             weights_1HTS = record.tensors[name]
             attentions.append(weights_1HTS[0].mean(0)[: len(target)].numpy())
         return attentions
@@ -89,9 +97,10 @@ class TorchEngine:
         from dragoman.search.sampling import sample
 
         config, prefix = self._config, [demand.prefix for demand in demands]
+        model: Searchable[Any] = self._model
         if options.sampling is not None:
             return sample(
-                self._model,
+                model,
                 self._padded(sources),
                 options.search,
                 padding_id=config.padding_id,
@@ -107,7 +116,7 @@ class TorchEngine:
                 max_length=config.max_length - 1,
             )
         return search(
-            self._model,
+            model,
             self._padded(sources),
             options.search,
             padding_id=config.padding_id,

@@ -47,9 +47,9 @@ def export(
     if quantization not in QUANTIZATIONS.get(format, ("float32",)):
         takers = " and ".join(name for name, known in QUANTIZATIONS.items() if quantization in known)
         raise ConfigError(f"quantization {quantization} is for --format {takers}: {format} does not take it")
-    if bundle.model_config.architecture == "recurrent":
+    if bundle.model_config.architecture == "recurrent" and format != "dragoman":
         raise ConfigError(
-            f"{format} cannot express this model: it is recurrent, and only Transformers are exported; "
+            f"{format} cannot express this model: it is recurrent, and only Transformers are written for it; "
             f"dragoman's torch engine runs it"
         )
     require("torch", "train", "checking an exported model")

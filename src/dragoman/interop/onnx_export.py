@@ -84,6 +84,7 @@ def write_onnx(bundle: Bundle, folder: Path) -> None:
     for module in ("onnx", "onnxscript", "onnxruntime"):
         require(module, "onnx", "an export to ONNX")
     model, config = bundle.load_model(), bundle.model_config
+    assert isinstance(model, Transformer)  # `export` has refused others
     reader, writer = _Reader(model).eval(), _Writer(model).eval()
     source = torch.randint(3, config.num_source_pieces, (2, min(5, config.max_length)))
     batch, length, past = (torch.export.Dim(name) for name in ("batch", "length", "past"))

@@ -1,11 +1,15 @@
 """Our own model, as the others are compared with it."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dragoman.bundle import Bundle
 from dragoman.interop.parity import Greedy, never_written
+
+if TYPE_CHECKING:
+    from dragoman.search.searchable import Searchable
 
 
 class TorchRunner:
@@ -13,7 +17,7 @@ class TorchRunner:
 
     def __init__(self, bundle: Bundle) -> None:
         self._config = bundle.model_config
-        self._model = bundle.load_model()
+        self._model: Searchable[Any] = bundle.load_model()
 
     def decode(self, source: Sequence[int], limit: int) -> Greedy:
         import torch

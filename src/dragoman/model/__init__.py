@@ -10,6 +10,8 @@
     encoder         the stack that reads                                   3.1
     decoder         the stack that writes, and its cache                   3.1
     transformer     all of it                                              Figure 1
+    recurrent       where attention came from: the RNN translator, in five files that begin with this name
+    build           from a config to either model
     record          what `explain` asks the above to write down
 
 Tensors end in their axes; one legend for the project:
@@ -19,4 +21,6 @@ Tensors end in their axes; one legend for the project:
     D d_model        F d_ff             V vocabulary       N real pieces of a batch
     A alignment (the additive score's inner width)
     R rows of a search, B times W               P possible continuations
+    U units of a recurrent state                G its gates, three or four times U
+    J an annotation, both directions' states    L a recurrent decoder's readout
 """

@@ -23,12 +23,7 @@ class Embedding(nn.Module):
         self.side = side
 
     def forward(self, ids_BT: Tensor, start: int = 0, record: Record | None = None) -> Tensor:
-        length = start + ids_BT.shape[1]
-        if length > self.max_length:
-            raise LengthError(
-                f"{self.side} has {length} pieces, the model takes at most {self.max_length}: "
-                f"split the text or train with a larger max_length"
-            )
+        check_length(start + ids_BT.shape[1], self.max_length, self.side)
         pieces_BTD = self.pieces(ids_BT) * self.scale
         position_TD = self.position(ids_BT.shape[1], start)
         if record is not None:
@@ -36,6 +31,15 @@ class Embedding(nn.Module):
             record.note("position", position_TD)
         embedded_BTD: Tensor = self.dropout(pieces_BTD + position_TD)
         return embedded_BTD
+
+
+def check_length(length: int, max_length: int, side: str) -> None:
+    """Refuse what the model was not made for."""
+    if length > max_length:
+        raise LengthError(
+            f"{side} has {length} pieces, the model takes at most {max_length}: "
+            f"split the text or train with a larger max_length"
+        )
 
 
 def make_pieces(num_pieces: int, d_model: int) -> nn.Embedding:

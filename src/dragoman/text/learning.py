@@ -1,4 +1,4 @@
-"""Learning pieces from text: how many, of which characters, by byte-pair encoding or a unigram model.
+"""Learning pieces from text: how many, of which characters, by byte-pair encoding or a unigram model, or whole words.
 
 The same texts in the same order give the same file, byte for byte.
 """
@@ -75,6 +75,8 @@ def learn(texts: Iterable[str], config: TokenizerConfig, languages: Sequence[str
     trainable = _without(set(counts) - alphabet, sample.texts)
     if config.kind == "bpe":
         return pipeline.assemble(_byte_pairs(trainable, num_learned, reserved, progress), config.lowercase)
+    if config.kind == "word":
+        return pipeline.assemble(_words(trainable, num_learned, reserved, alphabet), config.lowercase)
     return pipeline.assemble(_unigrams(trainable, num_learned, reserved, progress), config.lowercase)
 
 
@@ -140,3 +142,22 @@ def _unigrams(texts: Sequence[str], num_learned: int, reserved: Sequence[str], p
     # Reserved pieces never meet text: a pre-token holds no more than one punctuation mark. Their score is unused.
     vocabulary = [*((piece, 0.0) for piece in reserved), *learned]
     return models.Unigram(vocab=vocabulary, unk_id=0, byte_fallback=True)
+
+
+def _words(texts: Sequence[str], num_learned: int, reserved: Sequence[str], alphabet: set[str]) -> models.Model:
+    """Words that are seen twice, the commonest first, and the alphabet, which spells all others.
+
+    A unigram model in which any piece costs as much as any other, but a single character ten times that: the cheapest
+    way to write a known word is the word.
+    """
+    counts = Counter(word for text in texts for word in text.split(" ") if word)
+    stretches: Counter[str] = Counter()
+    cutter = pipeline.pre_tokenizer()
+    for word, count in counts.items():
+        for stretch, _ in cutter.pre_tokenize_str(word):
+            stretches[stretch] += count
+    letters = sorted({pipeline.MARK, *alphabet} - {" "})
+    ranked = sorted(stretches.items(), key=lambda item: (-item[1], item[0]))
+    words = [word for word, count in ranked if count >= 2 and len(word) > 1][: num_learned - len(letters)]
+    vocabulary = [*((piece, 0.0) for piece in reserved), *((word, -1.0) for word in words)]
+    return models.Unigram([*vocabulary, *((letter, -10.0) for letter in letters)], unk_id=0, byte_fallback=True)

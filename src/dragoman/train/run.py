@@ -16,7 +16,7 @@ from torch import nn
 
 from dragoman.bundle import Bundle, find
 from dragoman.errors import DataError, DragomanError, TrainingError
-from dragoman.model.transformer import Transformer
+from dragoman.model.build import TranslationModel, build_model
 from dragoman.recipe import CorpusConfig, Recipe, TrainConfig
 from dragoman.settings import fill, to_mapping
 from dragoman.text.corpus import spool
@@ -178,9 +178,9 @@ def _prepared_by_one_first(
     return work()
 
 
-def _make_model(recipe: Recipe, base: Bundle | None) -> Transformer:
+def _make_model(recipe: Recipe, base: Bundle | None) -> TranslationModel:
     torch.manual_seed(recipe.train.seed)
-    model = Transformer(recipe.model)
+    model = build_model(recipe.model)
     if base is not None:
         model.load_state_dict(base.load_model().state_dict())
     if recipe.train.lora:
@@ -197,6 +197,8 @@ def _compile_if_it_pays(
     """
     if recipe.train.compile == "off" or (recipe.train.compile == "auto" and plan.seconds < hardware.EARNS_BACK_SECONDS):
         return False
+    if recipe.model.architecture == "recurrent":  # blocks are what is compiled, and it has none
+        return False
     if recipe.train.compile == "auto":
         batch = to_tensors(feed.parts(0, 0, 0, 1, 1)[0], world.device)
 
@@ -207,7 +209,7 @@ def _compile_if_it_pays(
         if kept.exists():
             pays = kept.read_text() == "on"
         else:
-            plain, compiled = hardware.compiling_pays(step, lambda: Transformer(recipe.model).to(world.device))
+            plain, compiled = hardware.compiling_pays(step, lambda: build_model(recipe.model).to(world.device))
             pays = world.share(float(plain > hardware.WORTHWHILE * compiled)) > 0
             word = "on" if pays else "off"
             journal.say(f"torch.compile: a step takes {compiled:.2f} s with it, {plain:.2f} s without: {word}")

@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dragoman.model.transformer import Transformer
+from dragoman.model.build import build_model
 from dragoman.recipe import Recipe, SearchConfig
 from dragoman.search.beam import search
+from dragoman.search.searchable import Searchable
 from dragoman.text.batches import Batch, collate, plan_epoch
 from dragoman.text.metrics import corpus_scores
 from dragoman.text.mixture import Mixture
@@ -35,7 +36,7 @@ class Validation:
         self.tokenizer = prepared.tokenizer
         self.recipe = recipe
         self.device = device
-        self.model = Transformer(recipe.model).to(device).eval()
+        self.model = build_model(recipe.model).to(device).eval()
         spread = np.linspace(0, len(self.pairs) - 1, min(SAMPLED_PAIRS, len(self.pairs)))
         self.sampled = sorted({int(place) for place in spread})
         chosen = np.random.default_rng(recipe.train.seed).permutation(len(self.sampled))
@@ -73,6 +74,7 @@ class Validation:
     def translate(self, indices: Sequence[int], config: SearchConfig) -> list[str]:
         """The text of each source of the validation set, in the order of `indices`."""
         outputs: dict[int, str] = {}
+        model: Searchable[Any] = self.model
         by_length = sorted(indices, key=lambda index: len(self.data.pair(index).source))
         rows = max(1, 128 // config.beam)
         for start in range(0, len(by_length), rows):
@@ -80,7 +82,7 @@ class Validation:
             sources = [torch.from_numpy(self.data.pair(index).source.astype(np.int64)) for index in chunk]
             source_BS = torch.nn.utils.rnn.pad_sequence(sources, True, self.tokenizer.padding_id).to(self.device)
             found = search(
-                self.model,
+                model,
                 source_BS,
                 config,
                 padding_id=self.tokenizer.padding_id,

@@ -27,8 +27,11 @@ def link_words(
     """The links between the words of a source and of its target.
 
     `source_ids` are those of the text alone; of `attention_TS` the columns before them (a language tag) and after them
-    (the end) are left out. Nothing is linked where the pieces do not add up to the words: bytes may make a space.
+    (the end) are left out. Nothing is linked where the pieces do not add up to the words: bytes may make a space; nor
+    where there is no row of attention, as the model has none.
     """
+    if not len(attention_TS):
+        return ()
     source_words = tokenizer.words(Encoded(list(source_ids), []))
     target_words = tokenizer.target_side.words(Encoded(list(target_ids), []))
     if len(source_words) != len(source.split()) or len(target_words) != len(target.split()):
