@@ -21,10 +21,13 @@ COMMANDS = {
     "doctor": "Look parallel text over before hours are spent on it.",
     "evaluate": "Say how well a model translates, in numbers that others can match.",
     "compare": "Say whether one model or output is better than another, or it is chance.",
+    "explain": "See what a translation was made of.",
+    "models": "List the translators in the box.",
     "info": "Print what a model folder holds.",
     "import": "Make a model folder of a Marian or OPUS-MT model.",
     "export": "Write a model for transformers, CTranslate2 or ONNX.",
     "push": "Publish a model on a hub.",
+    "serve": "Serve translations over HTTP, to clients of LibreTranslate and DeepL.",
     "paper": "Check the model against the paper, figure by figure.",
 }
 

@@ -17,7 +17,8 @@ def draw_alignment(sentence: SentenceTranslation, columns: int) -> str:
     """The picture of one sentence, as a grid where it fits into so many columns, else as a list."""
     source, target = sentence.source.split(), sentence.target.split()
     if not sentence.alignment:
-        return f"{sentence.target}\n(no alignment: the words of this translation cannot be told apart)"
+        why = "the model has no attention to read it off, or the words of this translation cannot be told apart"
+        return f"{sentence.target}\n(no alignment: {why})"
     margin = max(map(_width, target)) + 2
     if margin + 2 * len(source) > columns or max(map(_width, source)) > 24:
         return _list(source, target, sentence.alignment)
