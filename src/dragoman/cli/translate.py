@@ -38,6 +38,14 @@ _SAVED_LINES = 256
     help="Write to this file; an interrupted run goes on.",
 )
 @click.option(
+    "--format",
+    "text_format",
+    type=click.Choice(["text", "html"]),
+    default="text",
+    show_default=True,
+    help="html: a page as a whole, its tags in their places.",
+)
+@click.option(
     "--beam", type=click.IntRange(min=1), metavar="N", help="Hypotheses kept open; the model's own if not given."
 )
 @click.option(
@@ -84,13 +92,19 @@ def command(**options: Any) -> None:
     dragoman translate "Je suis étudiant."
     echo "Je suis étudiant." | dragoman translate --to en
     dragoman translate --input book.fr --output book.en
+    dragoman translate --format html --input page.html --output page.en.html
     """
     logging.basicConfig(format="dragoman: %(message)s", level=logging.INFO if options["verbose"] else logging.WARNING)
     for name in ("input", "output"):
         if options["words"] and options[f"{name}_path"]:
             raise ConfigError(f"TEXT and --{name} FILE are given, expected one of them: files are translated by line")
     settings = _settings(options)
-    if options["words"]:
+    if options["text_format"] == "html":
+        from dragoman.cli._page import read_page, translate_page
+
+        page = " ".join(options["words"]) or read_page(options["input_path"] or _STANDARD_INPUT)
+        translate_page(_load(options, workers=options["workers"]), page, settings, options)
+    elif options["words"]:
         _translate_text(_load(options, workers=options["workers"] or 1), " ".join(options["words"]), settings, options)
     else:
         _translate_lines(options["input_path"] or _STANDARD_INPUT, settings, options)
