@@ -1,0 +1,187 @@
+"""Glossaries that clients make, in a folder that all workers share.
+
+A glossary is a file: a line with what there is to know about it, as JSON after a #, then `source term<TAB>target term`
+a line, which is what `dragoman translate --glossary` reads. Files are named here; what a client says is only ever
+compared with their names. A glossary never changes, so its compiled form can be kept.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+import os
+import re
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dragoman.serve.refusal import Refusal
+from dragoman.translator import Glossary, Term
+
+MOST_GLOSSARIES = 1000
+MOST_TERMS = 5000
+MOST_TERM_CHARACTERS = 256
+MOST_NAME_CHARACTERS = 1024
+_COMPILED = 32
+_WORD_BEGINS = re.compile(r"(?<!\w)\S")
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+@dataclass(frozen=True)
+class GlossaryInfo:
+    """What there is to know about a glossary. `owner` is who may see it: all clients of one key, or all without one."""
+
+    id: str
+    name: str
+    source: str
+    target: str
+    created: str
+    num_terms: int
+    owner: str
+
+
+class ClientGlossary(Glossary):
+    """A glossary that a stranger made: however its terms were chosen, they are found in bounded time.
+
+    Where a word begins, the text is looked up once for each length that a term has, the longest first.
+    """
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        super().__init__(())
+        self._terms = {fold(term.source): term for term in terms}
+        self._lengths = sorted({len(source) for source in self._terms}, reverse=True)
+
+    def find(self, sentence: str) -> tuple[Term, ...]:
+        folded = fold(sentence)
+        found: dict[Term, None] = {}
+        end = 0
+        for match in _WORD_BEGINS.finditer(folded):
+            begin = match.start()
+            if begin < end:
+                continue
+            for length in self._lengths:
+                term = self._terms.get(folded[begin : begin + length])
+                if term is not None and not _is_word(folded[begin + length : begin + length + 1]):
+                    found[term] = None
+                    end = begin + length
+                    break
+        return tuple(found)
+
+
+class GlossaryFolder:
+    """The glossaries in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._compiled: OrderedDict[str, Glossary] = OrderedDict()
+
+    def create(self, name: str, source: str, target: str, terms: tuple[Term, ...], owner: str) -> GlossaryInfo:
+        """Keep a new glossary; `source` and `target` are languages of a model here."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if sum(1 for _ in self._files()) >= MOST_GLOSSARIES:
+            raise Refusal(456, f"there are {MOST_GLOSSARIES} glossaries already: delete one first")
+        created = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
+        info = GlossaryInfo(str(uuid.uuid4()), name, source, target, created, len(terms), owner)
+        unfinished = self._folder / f"{info.id}.unfinished"
+        lines = [f"# {json.dumps(asdict(info))}", *(f"{term.source}\t{term.target}" for term in terms)]
+        unfinished.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        os.replace(unfinished, self._folder / f"{info.id}.tsv")
+        return info
+
+    def list(self, owner: str) -> list[GlossaryInfo]:
+        """The glossaries of an owner, the oldest first."""
+        found = (_read_info(file) for file in self._files())
+        return sorted((info for info in found if info and info.owner == owner), key=lambda info: info.created)
+
+    def find(self, id: str, owner: str) -> tuple[GlossaryInfo, Path]:
+        """A glossary of an owner, and its file; refuses (404) what is not there."""
+        for file in self._files():
+            if file.stem == id:
+                info = _read_info(file)
+                if info is not None and info.owner == owner:
+                    return info, file
+        raise Refusal(404, "Glossary not found")
+
+    def entries(self, id: str, owner: str) -> str:
+        """A glossary's terms, as TSV."""
+        _, file = self.find(id, owner)
+        return file.read_text(encoding="utf-8").partition("\n")[2]
+
+    def delete(self, id: str, owner: str) -> None:
+        """Remove a glossary."""
+        self.find(id, owner)[1].unlink(missing_ok=True)
+        self._compiled.pop(id, None)
+
+    def compiled(self, id: str, owner: str) -> tuple[GlossaryInfo, Glossary]:
+        """A glossary to translate with; the same object for the same glossary, so that requests can share a batch."""
+        info, file = self.find(id, owner)
+        glossary = self._compiled.get(id)
+        if glossary is None:
+            glossary = ClientGlossary(parse_entries(file.read_text(encoding="utf-8").partition("\n")[2], "tsv"))
+            self._compiled[id] = glossary
+            while len(self._compiled) > _COMPILED:
+                self._compiled.popitem(last=False)
+        return info, glossary
+
+    def _files(self) -> Iterator[Path]:
+        return self._folder.glob("*.tsv")
+
+
+def fold(text: str) -> str:
+    """Text as terms are compared: whatever its case and white space."""
+    return " ".join(text.casefold().split())
+
+
+def _is_word(character: str) -> bool:
+    return character.isalnum() or character == "_"
+
+
+def parse_entries(entries: str, format: str) -> tuple[Term, ...]:
+    """The terms of TSV, or of CSV (whose third and fourth columns are languages, and not looked at)."""
+    if format == "tsv":
+        rows: Iterable[list[str]] = (line.split("\t") for line in entries.splitlines())
+    elif format == "csv":
+        rows = csv.reader(io.StringIO(entries, newline=""))
+    else:
+        raise Refusal(400, f"entries_format {format} is not supported, expected tsv or csv")
+    terms: dict[str, Term] = {}
+    try:
+        for number, row in enumerate(rows, start=1):
+            if any(column.strip() for column in row):
+                term = _term(row, number, 4 if format == "csv" else 2)
+                if term.source in terms:
+                    raise Refusal(400, f"entry {number} of the glossary has the same source term as one before it")
+                terms[term.source] = term
+            if len(terms) > MOST_TERMS:
+                raise Refusal(413, f"the glossary has more than {MOST_TERMS} entries")
+    except csv.Error as error:
+        raise Refusal(400, f"the glossary is no CSV: {error}") from error
+    if not terms:
+        raise Refusal(400, "the glossary has no entries, expected source<TAB>target a line")
+    return tuple(terms.values())
+
+
+def _term(row: list[str], number: int, most_columns: int) -> Term:
+    columns = [column.strip() for column in row]
+    if not 2 <= len(columns) <= most_columns or not columns[0] or not columns[1]:
+        raise Refusal(400, f"entry {number} of the glossary is no pair of terms, expected source and target")
+    for column in columns[:2]:
+        if _CONTROLS.search(column) or len(column) > MOST_TERM_CHARACTERS:
+            reason = "a control character" if _CONTROLS.search(column) else f"over {MOST_TERM_CHARACTERS} characters"
+            raise Refusal(400, f"entry {number} of the glossary has {reason}")
+    return Term(columns[0], columns[1])
+
+
+def _read_info(file: Path) -> GlossaryInfo | None:
+    """What a file says of itself; None where it is no glossary, or was deleted meanwhile."""
+    try:
+        with file.open(encoding="utf-8") as lines:
+            values = json.loads(lines.readline(65_536).removeprefix("# "))
+        info = GlossaryInfo(**values)
+    except (OSError, ValueError, TypeError):
+        return None
+    return info if info.id == file.stem else None

@@ -1,0 +1,160 @@
+"""The models that are served, and which of them does a direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dragoman.bundle import Bundle, find, in_the_box
+from dragoman.config import ModelConfig
+from dragoman.engine.convert import ComputeType
+from dragoman.engine.ctranslate2_engine import BATCH_TOKENS, CTranslate2Engine
+from dragoman.errors import BundleError
+from dragoman.serve.language_names import name_of
+from dragoman.serve.refusal import Refusal
+from dragoman.translator import Glossary, SentenceTranslation, Translator
+from dragoman.translator import Settings as TranslatorSettings
+from dragoman.translator.drafts import Scribe
+from dragoman.translator.prepare import Prepared, prepare
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language that is served as a source, and what it can become."""
+
+    code: str
+    name: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How sentences are translated; those with equal options, of one model, can go in one batch."""
+
+    source: str
+    target: str
+    alternatives: int = 0
+    beam: int | None = None
+    glossary: Glossary | None = None
+    align: bool = False
+    split_sentences: bool = True
+
+
+class ServingEngine(CTranslate2Engine):
+    """An engine for many callers at once: each call is one batch, as the batcher has shared sentences out already."""
+
+    def __init__(
+        self,
+        folder: Path,
+        config: ModelConfig,
+        compute_type: ComputeType = "int8",
+        workers: int = 1,
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> None:
+        super().__init__(folder, config, compute_type, workers, batch_tokens)
+        self._workers = 1
+
+
+class Model:
+    """A model that is served. Its methods may be called from threads."""
+
+    def __init__(self, folder: Path, compute_type: ComputeType, threads: int) -> None:
+        self.bundle = Bundle.open(folder)
+        self.name = folder.resolve().name
+        self._translator = Translator(
+            self.bundle.tokenizer,
+            # Torch would be slow to load and large to keep: a glossary's terms are looked for among hypotheses only.
+            ServingEngine.open(self.bundle, compute_type, threads),
+            languages=self.bundle.languages,
+            search=self.bundle.search,
+            max_length=self.bundle.model_config.max_length,
+        )
+
+    def prepare(self, texts: Sequence[str], options: Options) -> Prepared:
+        """The skeletons of texts and their sentences, cut to what the model takes."""
+        scribe = Scribe(self.bundle.tokenizer, options.target)
+        settings = TranslatorSettings(glossary=options.glossary, split_sentences=options.split_sentences)
+        return prepare(texts, scribe, options.source, self.bundle.model_config.max_length, settings)
+
+    def translate(self, sentences: Sequence[str], options: Options) -> list[SentenceTranslation]:
+        """Sentences as `prepare` found them, in one call."""
+        translations = self._translator.translate(
+            list(sentences),
+            source=options.source,
+            target=options.target,
+            alternatives=options.alternatives,
+            beam=options.beam,
+            glossary=options.glossary,
+            align=options.align,
+            split_sentences=False,
+        )
+        return [translation.sentences[0] for translation in translations]
+
+
+class Models:
+    """The models, by direction; of two that do the same, the one named first."""
+
+    def __init__(self, models: Sequence[Model]) -> None:
+        self._by_direction: dict[tuple[str, str], Model] = {}
+        for model in models:
+            for direction in model.bundle.languages:
+                self._by_direction.setdefault(direction, model)
+
+    @classmethod
+    def load(cls, names: Sequence[str], compute_type: ComputeType, threads: int) -> Models:
+        """Open models by folder or name; all of the box if none is named."""
+        return cls([Model(folder, compute_type, threads) for folder in find_models(names)])
+
+    @property
+    def directions(self) -> tuple[tuple[str, str], ...]:
+        """(source, target), the first model's first."""
+        return tuple(self._by_direction)
+
+    @property
+    def languages(self) -> tuple[Language, ...]:
+        """The source languages, each with its English name and its targets."""
+        targets: dict[str, list[str]] = {}
+        for source, target in self._by_direction:
+            targets.setdefault(source, []).append(target)
+        return tuple(Language(source, name_of(source), tuple(found)) for source, found in targets.items())
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """All languages that something can be translated into."""
+        return tuple(dict.fromkeys(target for _, target in self._by_direction))
+
+    def check(self, source: str, target: str) -> None:
+        """Refuse (400) a language or a pair that no model does."""
+        if (source, target) in self._by_direction:
+            return
+        for language, known in ((source, {one for one, _ in self._by_direction}), (target, set(self.targets))):
+            if language not in known:
+                raise Refusal(400, f"{language} is not supported")
+        pairs = ", ".join("-".join(pair) for pair in self._by_direction)
+        raise Refusal(400, f"{source} to {target} is not supported: this server translates {pairs}")
+
+    def pick(self, source: str, target: str) -> Model:
+        """The model for a direction; refuses as `check` does."""
+        self.check(source, target)
+        return self._by_direction[source, target]
+
+    def describe(self) -> str:
+        """What is served, in a line: `fr-en, en-fr (mine), fr-de (other)`."""
+        by_model: dict[str, list[str]] = {}
+        for direction, model in self._by_direction.items():
+            by_model.setdefault(model.name, []).append("-".join(direction))
+        return ", ".join(f"{', '.join(directions)} ({name})" for name, directions in by_model.items())
+
+
+def find_models(names: Sequence[str]) -> list[Path]:
+    """The folders of models; all of the box if none is named."""
+    chosen = list(names) or in_the_box()
+    if not chosen:
+        raise BundleError("there is no model to serve, the box is empty: give --model FOLDER")
+    return [find(name) for name in chosen]
+
+
+def with_notes(result: SentenceTranslation, notes: tuple[str, ...]) -> SentenceTranslation:
+    """A sentence's translation, with what there was to say of the sentence before."""
+    return replace(result, warnings=(*notes, *result.warnings)) if notes else result

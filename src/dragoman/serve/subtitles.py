@@ -1,0 +1,129 @@
+"""SubRip subtitles: numbers, times and blank lines stay; the text of a cue is translated, and wrapped as it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from dragoman.translator.inline import Piece, has_inner_tags, place, text_of
+from dragoman.translator.translation import Translation
+
+_TIMES = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
+_TAG = re.compile(r"<(/?)(b|i|u|s|font|c|v|ruby|rt)\b[^<>]*>|\{\\[^{}]*\}", re.IGNORECASE)
+_SPEAKER = ("-", "–", "—", "♪", "♫", "[", "(", "<v")
+_SENTENCE_END = re.compile(r"[.!?…♪♫\])][\"'”’»]*(?:</?\w+[^<>]*>)*\s*$")
+
+
+@dataclass(frozen=True)
+class Subtitles:
+    """What stays, and in between the texts of cues, each with the number of lines that it has."""
+
+    parts: tuple[str | tuple[Piece, ...], ...]
+
+    @property
+    def units(self) -> tuple[tuple[Piece, ...], ...]:
+        return tuple(part for part in self.parts if not isinstance(part, str))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(map(text_of, self.units))
+
+    @property
+    def needs_alignment(self) -> bool:
+        return any(map(has_inner_tags, self.units))
+
+    def render(self, translations: Sequence[Translation | str]) -> str:
+        remaining = iter(translations)
+        return "".join(part if isinstance(part, str) else _render(part, next(remaining)) for part in self.parts)
+
+
+def read_subtitles(text: str) -> Subtitles:
+    """The cues of a SubRip file. What stands outside of cues stays."""
+    parts: list[str | tuple[Piece, ...]] = []
+    cue: list[str] | None = None
+    for line in (match[0] for match in _LINE.finditer(text)):
+        if cue is not None and line.strip() and not _TIMES.match(line):
+            cue.append(line)
+            continue
+        if cue is not None:
+            # The number of the next cue, if no blank line is before it.
+            held = [cue.pop()] if _TIMES.match(line) and cue and cue[-1].strip().isdecimal() else []
+            parts += [*_units(cue), *held]
+            cue = None
+        parts.append(line)
+        if _TIMES.match(line):
+            cue = []
+    return Subtitles((*parts, *_units(cue or [])))
+
+
+def _units(lines: Sequence[str]) -> Iterator[str | tuple[Piece, ...]]:
+    """The texts of a cue: lines of one speaker, until one of them ends a sentence."""
+    group: list[str] = []
+    for number, line in enumerate(lines):
+        group.append(line)
+        following = lines[number + 1].lstrip() if number + 1 < len(lines) else _SPEAKER[0]
+        if following.startswith(_SPEAKER) or _SENTENCE_END.search(line):
+            yield from _unit("".join(group))
+            group = []
+
+
+def _unit(text: str) -> Iterator[str | tuple[Piece, ...]]:
+    body = text.rstrip("\r\n \t")
+    pieces: list[Piece] = []
+    start = 0
+    for match in _TAG.finditer(body):
+        pieces += _plain(body[start : match.start()])
+        name = (match[2] or "").lower()
+        kind = "atom" if not name else "close" if match[1] else "open"
+        pieces.append(Piece(kind, match[0], name=name))  # type: ignore[arg-type]
+        start = match.end()
+    pieces += _plain(body[start:])
+    if any(any(map(str.isalpha, piece.text)) for piece in pieces):
+        yield tuple(pieces)
+    else:
+        yield body
+    yield text[len(body) :]
+
+
+def _plain(text: str) -> list[Piece]:
+    """Text, with line ends as spaces."""
+    parts = re.split(r"([ \t]*[\r\n]+[ \t]*)", text)
+    return [Piece("text", part, " " if index % 2 else part) for index, part in enumerate(parts) if part]
+
+
+def _render(unit: Sequence[Piece], translation: Translation | str) -> str:
+    placed = place(unit, translation)
+    if all(piece.kind != "new" for piece in placed):
+        return "".join(piece.raw for piece in placed)
+    breaks = [piece.raw for piece in unit if piece.kind == "text" and piece.raw != piece.text]
+    return wrap(
+        [(piece.text, True) if piece.kind in ("text", "new") else (piece.raw, False) for piece in placed], breaks
+    )
+
+
+def wrap(parts: Sequence[tuple[str, bool]], breaks: Sequence[str]) -> str:
+    """Parts, which are seen or not, in lines of about the same length: as many as there are `breaks`, and one."""
+    length = sum(len(text) for text, is_seen in parts if is_seen)
+    spaces: list[int] = []
+    seen = 0
+    for text, is_seen in parts:
+        if is_seen:
+            spaces += [seen + at for at, char in enumerate(text) if char == " "]
+            seen += len(text)
+    chosen: dict[int, str] = {}
+    for number, line_end in enumerate(breaks, start=1):
+        free = [space for space in spaces if space > max(chosen, default=0) and space < length - 1]
+        if free:
+            ideal = length * number / (len(breaks) + 1)
+            chosen[min(free, key=lambda space: abs(space - ideal))] = line_end
+    wrapped: list[str] = []
+    seen = 0
+    for text, is_seen in parts:
+        if is_seen:
+            wrapped += [chosen.get(seen + at, char) for at, char in enumerate(text)]
+            seen += len(text)
+        else:
+            wrapped.append(text)
+    return "".join(wrapped)
