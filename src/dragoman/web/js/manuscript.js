@@ -1,0 +1,175 @@
+// The manuscript: the box to type in, the two texts in pieces, and the steps between them.
+
+import { bdi, el, replace, roving } from "./dom.js";
+import { shown } from "./axes.js";
+import { button, pick } from "./controls.js";
+import { createStepper } from "./stepper.js";
+import { fixed, percent } from "./numbers.js";
+
+const FIRST = "Hover over a word to see what the model looked at. ← and → walk through the translation, piece by piece.";
+
+export function createManuscript(root, app) {
+  const ask = createAsk(app);
+  const source = el("p", { class: "line source", role: "group", "aria-label": "Source, in pieces" });
+  const target = el("p", { class: "line target", role: "group", "aria-label": "Translation, in pieces" });
+  const hint = el("p", { class: "hint", id: "hint", text: FIRST });
+  const changes = el("p", { class: "changes" });
+  const stepper = createStepper(app);
+  root.append(ask, el("div", { class: "texts" }, source, target), stepper, hint, changes);
+  const settleSource = roving(source, ".chip");
+  const settleTarget = roving(target, ".chip");
+
+  app.onChange((changed) => {
+    root.classList.toggle("busy", app.busy);
+    if (!app.meta) return;
+    if (changed.has("meta")) {
+      write(source, app.meta.source, (index) => app.set({ query: index }), app, "source");
+      write(target, app.meta.target, (index) => app.set({ step: index === app.lastStep ? null : index }), app, "target");
+      settleSource();
+      settleTarget();
+    }
+    mark(source, target, app);
+    replace(hint, ...hintFor(app));
+    replace(changes, ...changesOf(app));
+  });
+  app.onHover((word) => {
+    for (const [side, line] of [["source", source], ["target", target]]) {
+      const lit = new Set(word?.side === side ? word.pieces : []);
+      for (const chip of line.querySelectorAll(".chip")) chip.classList.toggle("lit", lit.has(Number(chip.dataset.index)));
+    }
+  });
+}
+
+function createAsk(app) {
+  const names = new Intl.DisplayNames(["en"], { type: "language", fallback: "code" });
+  const called = (code) => { try { return names.of(code); } catch { return code; } };
+  const text = el("textarea", {
+    id: "text", rows: 2, dir: "auto", spellcheck: "false", autocomplete: "off", "aria-label": "Text to translate",
+    placeholder: "Type a sentence",
+  });
+  const direction = el("select", { id: "direction", "aria-label": "Languages" });
+  const go = el("button", { type: "submit", class: "main", text: "Translate" });
+  const status = el("p", { class: "status", id: "status" });
+  const sentences = pick("Sentence", [], { name: "sentence", value: 0, change: (value) => app.translate({ sentence: Number(value), prefix: [], step: null }) });
+  const form = el("form", { class: "ask" }, text, el("div", { class: "row" }, direction, sentences, go), status);
+
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (app.store.offline) return;
+    const model = app.models[Number(direction.value)] ?? {};
+    app.translate({ text: text.value, source: model.source, target: model.target, sentence: 0, prefix: [], off: [], step: null });
+  });
+  direction.addEventListener("change", () => form.requestSubmit());
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      form.requestSubmit();
+    }
+  });
+  text.addEventListener("input", () => fit(text));
+
+  app.onChange((changed) => {
+    if (document.activeElement !== text || changed.has("meta")) text.value = app.state.text;
+    if (direction.options.length !== app.models.length) {
+      replace(direction, ...app.models.map((model, index) => el("option", {
+        value: index, text: `${called(model.source)} → ${called(model.target)}`,
+      })));
+    }
+    const at = app.models.findIndex((model) => model.source === app.state.source && model.target === app.state.target);
+    if (at >= 0) direction.value = String(at);
+    const several = app.meta?.sentences ?? [];
+    sentences.hidden = several.length < 2;
+    sentences.show(app.state.sentence, several.map((_, index) => [index, `${index + 1} of ${several.length}`]));
+    fit(text);
+    go.disabled = app.store.offline;
+    text.readOnly = app.store.offline;
+    direction.disabled = app.store.offline;
+    status.classList.toggle("error", Boolean(app.error));
+    status.textContent = app.error || (app.busy ? "Translating…" : figures(app));
+  });
+  return form;
+}
+
+function figures(app) {
+  if (!app.meta) return "";
+  if (app.store.offline) return "Saved as one file: to translate something else, run dragoman serve.";
+  const { score, confidence } = app.meta.translation;
+  const known = confidence === null || confidence === undefined ? [] : [`confidence ${percent(confidence)}`];
+  return [`score ${fixed(score, 2)}`, ...known].join(" · ");
+}
+
+function fit(text) {
+  text.style.setProperty("height", "auto");
+  text.style.setProperty("height", `${Math.min(text.scrollHeight + 2, 180)}px`);
+}
+
+// A text as chips, a chip a piece, with the spaces that stood between them.
+function write(line, side, click, app, name) {
+  const parts = [];
+  const characters = Array.from(side.text);
+  const slice = (from, to) => characters.slice(from, to).join("");
+  let end = 0;
+  let word = null;
+  side.pieces.forEach((piece, index) => {
+    const start = Math.max(piece.start ?? end, end);
+    const own = piece.special ? "" : slice(start, piece.end).trimStart();
+    const before = piece.special || end === 0 ? " " : slice(end, piece.end - Array.from(own).length);
+    const chip = el("button", {
+      type: "button", class: `chip${piece.special ? " special" : own ? "" : " blank"}`, data: { index }, tabindex: -1,
+      title: `${piece.piece} (${piece.id})`, "aria-label": shown(piece),
+      on: {
+        click: () => click(index),
+        pointerenter: () => app.hover({ side: name, pieces: [index] }),
+        pointerleave: () => app.hover(null),
+        focus: () => app.hover({ side: name, pieces: [index] }),
+        blur: () => app.hover(null),
+      },
+    }, piece.special ? piece.piece : own || "·");
+    if (before || !word || piece.special) {
+      if (before) parts.push(" ");
+      word = bdi("", { class: "joined" });
+      parts.push(word);
+    }
+    word.append(chip);
+    if (!piece.special) end = piece.end;
+  });
+  replace(line, ...parts);
+}
+
+function mark(source, target, app) {
+  for (const chip of target.querySelectorAll(".chip")) {
+    const index = Number(chip.dataset.index);
+    chip.classList.toggle("future", index > app.step);
+    chip.classList.toggle("current", app.state.step !== null && index === app.step);
+    chip.setAttribute("aria-current", String(app.state.step !== null && index === app.step));
+  }
+  const asked = app.state.kind === "encoder_self" && ["microscope", "threads"].includes(app.state.view);
+  for (const chip of source.querySelectorAll(".chip")) {
+    chip.classList.toggle("current", asked && Number(chip.dataset.index) === app.state.query);
+  }
+}
+
+function hintFor(app) {
+  if (app.state.step === null) return [FIRST];
+  const { chosen, top } = app.meta.steps[app.step];
+  const other = top.find((piece) => piece.id !== chosen.id);
+  const said = (piece) => el("q", {}, bdi(shown(piece)));
+  return [
+    `Piece ${app.step + 1} of ${app.lastStep + 1}: `, said(chosen), ` with probability ${percent(chosen.probability)}`,
+    ...(other ? ["; next best ", said(other), ` ${percent(other.probability)}`] : []), ".",
+  ];
+}
+
+// What was changed by hand, and the way back.
+function changesOf(app) {
+  const { prefix, off } = app.state;
+  if (!prefix.length && !off.length) return [];
+  const parts = [
+    prefix.length && `first ${prefix.length} ${prefix.length === 1 ? "piece" : "pieces"} given`,
+    off.length && `${off.length} ${off.length === 1 ? "head" : "heads"} off`,
+  ].filter(Boolean);
+  return [
+    el("span", { text: `Changed: ${parts.join(", ")}.` }),
+    button("Back to the model’s own", () => app.translate({ prefix: [], off: [], step: null }), { name: "undo" }),
+  ];
+}

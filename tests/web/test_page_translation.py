@@ -1,0 +1,190 @@
+"""Translate and step: the manuscript, the threads beside it, and the numbers on them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from browser import TEXT, Asker, Reader
+from numpy.typing import NDArray
+from playwright.sync_api import Page, expect
+
+DEFAULT = "L'animal n'a pas traversé la rue parce qu'il était trop fatigué."
+Matrix = NDArray[np.float32]
+
+
+def in_words(weights_TS: Matrix, meta: dict[str, Any]) -> Matrix:
+    """Target words by source words, from pieces: special ones left out, the rest scaled to one, summed and averaged."""
+    own = [place for word in meta["source"]["words"] for place in word["pieces"]]
+    kept = weights_TS / weights_TS[:, own].sum(axis=1, keepdims=True)
+    return np.array([
+        [kept[np.ix_(row["pieces"], col["pieces"])].sum(axis=1).mean() for col in meta["source"]["words"]]
+        for row in meta["target"]["words"]
+    ])  # fmt: skip
+
+
+def shown_weights(page: Page, side: str) -> list[float]:
+    return page.eval_on_selector_all(f".column.{side} .weight", "all => all.map(one => Number(one.dataset.value))")
+
+
+def target_words(page: Page) -> list[str]:
+    return page.locator(".column.queries .word").all_text_contents()
+
+
+def test_on_the_first_visit_a_sentence_is_translated_and_its_threads_are_drawn(reader: Reader) -> None:
+    page = reader.open(None)
+    assert page.input_value("#text") == DEFAULT
+    expect(page.locator(".thread").first).to_be_attached()
+    expect(page.locator("#hint")).to_contain_text("Hover over a word")
+    expect(page.locator("#live")).to_contain_text("Translation:")
+    assert page.locator(".tabs [role=tab][aria-selected=true]").text_content() == "Threads"
+
+
+def test_a_typed_sentence_is_translated(reader: Reader, asker: Asker) -> None:
+    page = reader.open("Dila.")
+    page.fill("#text", TEXT)
+    page.press("#text", "Enter")
+    expect(page.locator("#live")).to_contain_text(asker.trace()["translation"]["text"])
+    pieces = [piece for piece in asker.trace()["source"]["pieces"] if not piece["special"]]
+    source = [piece["text"] if piece["end"] > piece["start"] else "·" for piece in pieces]
+    assert page.locator(".line.source .chip:not(.special)").all_text_contents() == source
+
+
+def test_the_other_direction_can_be_chosen(reader: Reader, asker: Asker) -> None:
+    page = reader.open()
+    page.select_option("#direction", label="English → French")
+    expect(page.locator("#live")).to_contain_text(asker.trace(source="en", target="fr")["translation"]["text"])
+
+
+def test_arrow_keys_step_and_every_view_follows(reader: Reader, asker: Asker) -> None:
+    page, meta = reader.open(), asker.trace()
+    last = len(meta["target"]["pieces"]) - 1
+    page.locator("body").press("ArrowLeft")
+    page.locator("body").press("ArrowLeft")
+    expect(page.locator(".stepper .count")).to_have_text(f"{last - 1} / {last + 1}")
+    expect(page.locator(".line.target .chip.future")).to_have_count(2)
+    expect(page.locator(".line.target .chip.current")).to_have_attribute("data-index", str(last - 2))
+    page.click("#tab-next")
+    expect(page.locator(".bars .taken button")).to_have_attribute(
+        "data-id", str(meta["target"]["pieces"][last - 2]["id"])
+    )
+    page.locator("#view-next").press("ArrowRight")
+    expect(page.locator(".bars .taken button")).to_have_attribute(
+        "data-id", str(meta["target"]["pieces"][last - 1]["id"])
+    )
+    page.click("#tab-microscope")
+    expect(page.locator("#view-microscope .working")).to_have_attribute(
+        "data-place", f"decoder.{meta['alignment_layer']}.cross_attention.0.{last - 1}"
+    )
+
+
+def test_play_writes_the_translation_piece_by_piece(reader: Reader, asker: Asker) -> None:
+    reader.page.clock.install()
+    page, count = reader.open(), len(asker.trace()["target"]["pieces"])
+    page.click("[data-name=play]")
+    expect(page.locator(".stepper .count")).to_have_text(f"1 / {count}")
+    page.clock.run_for(700)
+    expect(page.locator(".stepper .count")).to_have_text(f"2 / {count}")
+    page.clock.run_for(700 * count)
+    expect(page.locator(".stepper .count")).to_have_text(f"{count} / {count}")
+    expect(page.locator("[data-name=play]")).to_have_attribute("aria-label", "Play")
+
+
+def test_the_scrubber_goes_to_any_piece(reader: Reader) -> None:
+    page = reader.open()
+    page.locator(".scrubber").fill("1")
+    expect(page.locator(".line.target .chip.current")).to_have_attribute("data-index", "1")
+
+
+def test_hovering_shows_the_weights_that_the_trace_holds(reader: Reader, asker: Asker) -> None:
+    page, meta = reader.open(), asker.trace()
+    weights_HTS = asker.tensor(meta, f"decoder.{meta['alignment_layer']}.cross_attention.weights")
+    expected = in_words(weights_HTS.mean(axis=0), meta)
+    assert target_words(page) == [word["text"] for word in meta["target"]["words"]]
+    page.locator(".column.queries .word").nth(1).hover()
+    assert shown_weights(page, "keys") == pytest.approx(expected[1].tolist(), abs=1e-6)
+    page.locator(".column.keys .word").nth(2).hover()
+    assert shown_weights(page, "queries") == pytest.approx(expected[:, 2].tolist(), abs=1e-6)
+
+
+def test_a_chip_under_the_pointer_lights_its_thread(reader: Reader, asker: Asker) -> None:
+    page, meta = reader.open(), asker.trace()
+    page.locator(f".line.source .chip[data-index='{meta['source']['words'][1]['pieces'][0]}']").hover()
+    expect(page.locator(".column.keys .entry.chosen .word")).to_have_text(meta["source"]["words"][1]["text"])
+
+
+def test_one_head_in_pieces_with_special_ones_is_the_tensor_itself(reader: Reader, asker: Asker) -> None:
+    page, meta = reader.open(unit="pieces", special=1, layer=2), asker.trace()
+    page.click(".swatch[data-head='1']")
+    page.locator(".column.queries .word").nth(3).hover()
+    weights_HTS = asker.tensor(meta, "decoder.2.cross_attention.weights")
+    assert shown_weights(page, "keys") == pytest.approx(weights_HTS[1, 3].tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("encoder_self", "encoder.1.self_attention"), ("decoder_self", "decoder.1.self_attention")]
+)
+def test_self_attention_has_threads_too(reader: Reader, asker: Asker, kind: str, name: str) -> None:
+    page, meta = reader.open(kind=kind, layer=1, unit="pieces", special=1), asker.trace()
+    page.locator(".column.queries .word").nth(2).hover()
+    expected = asker.tensor(meta, f"{name}.weights").mean(axis=0)[2]
+    assert shown_weights(page, "keys") == pytest.approx(expected.tolist(), abs=1e-6)
+    first = meta["begin"]["piece"] if kind == "decoder_self" else meta["source"]["pieces"][0]["piece"]
+    assert page.locator(".column.keys .word").first.text_content() == first
+
+
+def test_weight_times_value_length_and_rollout_are_shares_of_what_the_trace_holds(reader: Reader, asker: Asker) -> None:
+    page, meta = reader.open(layer=1, measure="norm"), asker.trace()
+    name = "decoder.1.cross_attention"
+    lengths = asker.tensor(meta, f"{name}.weights") * asker.tensor(meta, f"{name}.value_norm")[:, None, :]
+    page.locator(".column.queries .word").nth(0).hover()
+    assert shown_weights(page, "keys") == pytest.approx(in_words(lengths.mean(axis=0), meta)[0].tolist(), abs=1e-5)
+    page.click("[data-name=mode] [data-option=rollout]")
+    expect(page.locator("#threads-note")).to_contain_text("Rollout")
+    page.locator(".column.queries .word").nth(0).hover()
+    rollout = asker.tensor(meta, "rollout.cross")
+    assert shown_weights(page, "keys") == pytest.approx(in_words(rollout, meta)[0].tolist(), abs=1e-5)
+
+
+def test_the_address_holds_what_is_looked_at(reader: Reader) -> None:
+    page = reader.open(step=1, unit="pieces", kind="encoder_self", view="threads")
+    expect(page.locator(".line.target .chip.current")).to_have_attribute("data-index", "1")
+    expect(page.locator("[data-name=unit] input[value=pieces]")).to_be_checked()
+    page.click("#tab-beam")
+    assert "view=beam" in page.evaluate("location.hash")
+    assert "step=1" in page.evaluate("location.hash")
+    assert not any(TEXT.split()[0] in url for url in reader.requests)  # a text is nobody's log's business
+
+
+def test_nonsense_in_the_address_is_passed_over(reader: Reader) -> None:
+    page = reader.open(view="attic", step="many", layer=99, heads="7.9", kind="sideways", lesson=400, query=9999)
+    expect(page.locator(".thread").first).to_be_attached()
+
+
+def test_several_sentences_are_explained_one_at_a_time(reader: Reader) -> None:
+    page = reader.open("Baceba dila. Gupo lame. Niru.")
+    expect(page.locator(".column.keys")).to_contain_text("Baceba")
+    page.select_option("select[data-name=sentence]", "1")
+    expect(page.locator(".column.keys")).to_contain_text("Gupo")
+
+
+def test_what_the_server_refuses_is_told_in_its_words(reader: Reader) -> None:
+    page = reader.open()
+    before = page.locator(".line.target").text_content()
+    page.fill("#text", "dila " * 1000)
+    page.press("#text", "Enter")
+    expect(page.locator("#status")).to_contain_text("characters is 5000, at most 1000")
+    assert page.locator(".line.target").text_content() == before
+    reader.errors.clear()  # the browser reports the refusal itself
+
+
+def test_words_and_chips_are_reached_by_keyboard(reader: Reader) -> None:
+    page = reader.open()
+    page.locator(".column.keys .word").first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".column.keys .word").nth(1)).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".column.queries .word").first).to_be_focused()
+    expect(page.locator(".column.queries .entry.chosen")).to_have_count(1)
+    page.locator("#tab-threads").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#view-map")).to_be_visible()
