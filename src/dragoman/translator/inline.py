@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from dragoman.translator.placement import Span, arrange
+from dragoman.translator.fitting import Span
+from dragoman.translator.placement import arrange
 from dragoman.translator.translation import Link, Translation
 
 PieceKind = Literal["text", "new", "open", "close", "atom", "opaque"]
