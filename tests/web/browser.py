@@ -82,9 +82,9 @@ def as_batch(tokenizer: Tokenizer, texts: list[str], first: int) -> torch.Tensor
 
 
 @contextlib.contextmanager
-def serving(folder: Path) -> Iterator[str]:
+def serving(folder: Path, **options: Any) -> Iterator[str]:
     """The address of the server."""
-    settings = Settings(model=write_models(folder), threads=1, access_log="none", compute_type="float32")
+    settings = Settings(model=write_models(folder), threads=1, access_log="none", compute_type="float32", **options)
     shared = Shared(socket.socket(), mmap.mmap(-1, metrics.table_bytes(1)), mmap.mmap(-1, rate.TABLE_BYTES))
     service = make_service(settings, shared, 0)
     listener = socket.create_server(("127.0.0.1", 0))

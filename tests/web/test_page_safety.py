@@ -6,10 +6,11 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from browser import TEXT, Asker, Reader
+from browser import TEXT, Asker, Reader, serving
 from playwright.sync_api import Browser, Download, Page, expect
 
 import dragoman
+from dragoman.serve.keys import hash_key
 
 WEB = Path(dragoman.__file__).parent / "web"
 MODULES = sorted((WEB / "js").rglob("*.js"))
@@ -201,3 +202,20 @@ def test_controls_have_names_for_screen_readers(reader: Reader) -> None:
         page.click(f"#tab-{view}")
         expect(page.locator(f"#view-{view} h2")).to_be_visible()
         assert page.evaluate(nameless, view) == [], view
+
+
+def test_a_server_with_keys_asks_for_one(chromium: Browser, tmp_path: Path) -> None:
+    keys = tmp_path / "keys.txt"
+    keys.write_text(f"{hash_key('open sesame')} reader\n", encoding="utf-8")
+    with serving(tmp_path / "models", api_keys=str(keys)) as address:
+        reader = Reader(chromium, address)
+        page = reader.page
+        page.goto(address)
+        expect(page.locator("#status.error")).to_contain_text("API key")
+        reader.errors.clear()  # the browser reports the refusal itself
+        page.fill("#key", "open sesame")
+        page.click("button[type=submit]")
+        expect(page.locator(".thread").first).to_be_attached()
+        expect(page.locator("#key")).to_be_hidden()
+        reader.context.close()
+        assert reader.errors == []

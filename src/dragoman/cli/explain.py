@@ -126,6 +126,11 @@ def _write_files(explainer: Explainer, trace: Trace, effects: Effects | None, op
     return written
 
 
+def _looked_by(trace: Trace) -> str:
+    layer = trace.alignment_layer
+    return f" (decoder.{layer}.cross_attention, mean of its heads)" if layer >= 0 else ""
+
+
 def _report(trace: Trace, effects: Effects, options: dict[str, Any], width: int) -> list[str]:
     """What a person reads."""
     from dragoman.explain import terminal
@@ -139,7 +144,7 @@ def _report(trace: Trace, effects: Effects, options: dict[str, Any], width: int)
         *(["it was cut off at its maximum length"] if not outcome.finished else []),
         *([f"switched off: {', '.join(request.off)}"] if request.off else []),
         "",
-        f"Which words looked where (decoder.{trace.alignment_layer}.cross_attention, mean of its heads)",
+        f"Which words looked where{_looked_by(trace)}",
         *terminal.draw_alignment(trace, width),
     ]
     telling = effects.telling(_TELLING)

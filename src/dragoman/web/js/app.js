@@ -22,7 +22,7 @@ export function makeApp(store) {
   let running = 0;
 
   const app = {
-    store, meta: null, models: [], error: "", busy: false,
+    store, meta: null, models: [], error: "", needsKey: false, busy: false,
     state: { ...DEFAULTS, ...fromHash(location.hash) },
 
     onChange(listener) {
@@ -65,11 +65,14 @@ export function makeApp(store) {
 
     // Ask what can be translated here, and translate what the address says.
     async begin() {
+      app.error = "";
       try {
         app.models = await store.models();
+        app.needsKey = false;
         if (!app.models.length) throw new Refusal("No model is loaded here: start the server with one.");
       } catch (error) {
         app.error = error.message;
+        app.needsKey = /\bkey\b/i.test(error.message);
         tell(new Set(["error"]));
         return;
       }

@@ -6,6 +6,7 @@ import { button, pick } from "./controls.js";
 import { createStepper } from "./stepper.js";
 import { fixed, percent } from "./numbers.js";
 
+const LONG = 90; // pieces, from which on the type is smaller
 const FIRST = "Hover over a word to see what the model looked at. ← and → walk through the translation, piece by piece.";
 
 export function createManuscript(root, app) {
@@ -23,6 +24,7 @@ export function createManuscript(root, app) {
     root.classList.toggle("busy", app.busy);
     if (!app.meta) return;
     if (changed.has("meta")) {
+      root.classList.toggle("long", app.meta.source.pieces.length + app.meta.target.pieces.length > LONG);
       write(source, app.meta.source, (index) => app.set({ query: index }), app, "source");
       write(target, app.meta.target, (index) => app.set({ step: index === app.lastStep ? null : index }), app, "target");
       settleSource();
@@ -51,11 +53,17 @@ function createAsk(app) {
   const go = el("button", { type: "submit", class: "main", text: "Translate" });
   const status = el("p", { class: "status", id: "status" });
   const sentences = pick("Sentence", [], { name: "sentence", value: 0, change: (value) => app.translate({ sentence: Number(value), prefix: [], step: null }) });
-  const form = el("form", { class: "ask" }, text, el("div", { class: "row" }, direction, sentences, go), status);
+  const key = el("input", { type: "password", id: "key", placeholder: "Key of this server", "aria-label": "Key of this server", autocomplete: "off", hidden: true });
+  const form = el("form", { class: "ask" }, key, text, el("div", { class: "row" }, direction, sentences, go), status);
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (app.store.offline) return;
+    if (key.value) app.store.key = key.value;
+    if (!app.models.length) {
+      app.begin();
+      return;
+    }
     const model = app.models[Number(direction.value)] ?? {};
     app.translate({ text: text.value, source: model.source, target: model.target, sentence: 0, prefix: [], off: [], step: null });
   });
@@ -81,6 +89,7 @@ function createAsk(app) {
     sentences.hidden = several.length < 2;
     sentences.show(app.state.sentence, several.map((_, index) => [index, `${index + 1} of ${several.length}`]));
     fit(text);
+    key.hidden = !app.needsKey;
     go.disabled = app.store.offline;
     text.readOnly = app.store.offline;
     direction.disabled = app.store.offline;

@@ -38,17 +38,21 @@ class TensorCache {
 class ServerStore {
   constructor() {
     this.offline = false;
+    this.key = ""; // of a server that serves only who has one; kept as long as the page is open
     this.cache = new TensorCache(async (meta, names) => {
       const answer = await this.post("/explain/tensors", { request: meta.request, names });
       return readSafetensors(await answer.arrayBuffer());
     });
   }
 
-  async post(path, body) {
-    const headers = { "Content-Type": "application/json" };
+  post(path, body) {
+    return this.send(path, { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
+  }
+
+  async send(path, { headers = {}, ...rest }) {
     let answer;
     try {
-      answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
+      answer = await fetch(path, { ...rest, headers: this.key ? { ...headers, Authorization: `Bearer ${this.key}` } : headers });
     } catch {
       throw new Refusal("The server does not answer. Is it still running?");
     }
@@ -57,9 +61,7 @@ class ServerStore {
   }
 
   async models() {
-    const answer = await fetch("/explain/models");
-    if (!answer.ok) throw new Refusal(await refusal(answer));
-    const { models, ready, why } = await answer.json();
+    const { models, ready, why } = await (await this.send("/explain/models", {})).json();
     if (!ready) throw new Refusal(why);
     return models;
   }
