@@ -16,7 +16,7 @@ LARGEST_BYTES = 200_000
 SHOTS: dict[str, dict[str, str | int]] = {
     "threads": {},
     "threads-dark": {},
-    "threads-heads": {"mode": "heads", "heads": "0.1.2.3", "unit": "pieces"},
+    "threads-heads": {"mode": "heads", "heads": "0.1", "step": 3},
     "threads-phone": {},
     "map": {"view": "map", "kind": "encoder_self"},
     "arithmetic": {"view": "microscope", "kind": "encoder_self", "layer": 1, "query": 4},
@@ -38,6 +38,7 @@ def prepare(page: Page, name: str) -> None:
         page.locator(".wordbox .drop").nth(2).click()
         page.click("[data-name=compare]")
         page.wait_for_selector(".version.after")
+        page.locator(".compare").scroll_into_view_if_needed()
     if name == "positions":
         page.click("[data-name=shuffle]")
         page.wait_for_selector(".shuffled tbody")

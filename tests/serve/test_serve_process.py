@@ -143,6 +143,25 @@ def test_keys_are_asked_for_and_never_logged(model: Path, tmp_path: Path) -> Non
         ]
 
 
+def test_texts_are_logged_only_where_that_is_asked_for(model: Path, tmp_path: Path) -> None:
+    with serving(model, "--access-log", str(tmp_path / "log"), "--log-text") as server:
+        translation = server.translate("Poru.").json["translatedText"]
+        assert server.stop() == 0
+    (line,) = map(json.loads, (tmp_path / "log").read_text(encoding="utf-8").splitlines())
+    assert (line["text"], line["translation"]) == (["Poru."], [translation])
+
+
+@pytest.mark.parametrize(("trusted", "client"), [("127.0.0.1", "192.0.2.9"), ("192.0.2.1", "127.0.0.1")])
+def test_a_forwarded_address_is_believed_only_from_proxies_that_are_trusted(
+    model: Path, trusted: str, client: str
+) -> None:
+    with serving(model, "--trusted-proxies", trusted) as server:
+        fields = {"q": TEXT, "source": "fr", "target": "en"}
+        assert server.request("/translate", fields, headers={"X-Forwarded-For": "192.0.2.9"}).status == 200
+        assert server.stop() == 0
+        assert eventually(lambda: server.access_log() and server.access_log()[0]["client"]) == client
+
+
 # Full, and hung up
 
 
@@ -239,7 +258,10 @@ def children(server: Server) -> set[int]:
     return set(map(int, listed.split()))
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the workers in /proc")
+IN_PROC = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="finds the workers in /proc")
+
+
+@IN_PROC
 def test_a_worker_killed_is_replaced_and_counts_go_on(model: Path) -> None:
     with serving(model, "--workers", "2") as server:
         first = server.translate(TEXT).json
@@ -257,6 +279,7 @@ def children_are_gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
 
 
+@IN_PROC
 def test_workers_end_when_their_supervisor_is_killed(model: Path) -> None:
     with serving(model, "--workers", "2") as server:
         workers = eventually(lambda: len(children(server)) == 2 and children(server))

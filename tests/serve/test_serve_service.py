@@ -281,6 +281,32 @@ def test_rates_are_of_keys_and_of_addresses_without_one(models: Models) -> None:
     assert statuses == [403, 403, 429]
 
 
+def test_a_quota_is_of_characters_that_were_translated(models: Models) -> None:
+    async def run() -> None:
+        service = make(models, quota=13)
+        await service.translate(["Baceba."], "fr", "en", client=ANNA)
+        with pytest.raises(Refusal) as refused:
+            await service.translate(["Baceba."], "fr", "en", client=ANNA)
+        assert refused.value.status == 456
+        assert refused.value.message == "Quota exceeded: 13 characters are what each client gets"
+        assert (service.characters(ANNA), service.characters(BEN)) == (7, 0)
+        await service.translate(["Baceba."], "fr", "en", client=BEN)
+        service.close()
+
+    asyncio.run(run())
+
+
+def test_the_servers_own_beam_holds_where_a_request_says_nothing(models: Models, alone: Translator) -> None:
+    async def run() -> None:
+        service = make(models, beam=1)
+        texts = tiny_texts(11, seed=11)
+        found = await service.translate(texts, "fr", "en", client=ANNA)
+        assert [one.text for one in found] == [one.text for one in alone.translate(texts, beam=1)]
+        service.close()
+
+    asyncio.run(run())
+
+
 def test_addresses_of_one_ipv6_network_are_one_client(models: Models) -> None:
     service = make(models)
     names = {service.admit(asking(host=host), None).name for host in ("2001:db8::1", "2001:db8::ffff:2")}

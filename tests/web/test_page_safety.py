@@ -14,6 +14,7 @@ from dragoman.serve.keys import hash_key
 
 WEB = Path(dragoman.__file__).parent / "web"
 MODULES = sorted((WEB / "js").rglob("*.js"))
+KEY = "a key that opens every door"
 VIEWS = ["threads", "map", "microscope", "next", "beam", "matters", "whatif", "positions", "replay"]
 
 
@@ -206,14 +207,14 @@ def test_controls_have_names_for_screen_readers(reader: Reader) -> None:
 
 def test_a_server_with_keys_asks_for_one(chromium: Browser, tmp_path: Path) -> None:
     keys = tmp_path / "keys.txt"
-    keys.write_text(f"{hash_key('open sesame')} reader\n", encoding="utf-8")
+    keys.write_text(f"{hash_key(KEY)} reader\n", encoding="utf-8")
     with serving(tmp_path / "models", api_keys=str(keys)) as address:
         reader = Reader(chromium, address)
         page = reader.page
         page.goto(address)
         expect(page.locator("#status.error")).to_contain_text("API key")
         reader.errors.clear()  # the browser reports the refusal itself
-        page.fill("#key", "open sesame")
+        page.fill("#key", KEY)
         page.click("button[type=submit]")
         expect(page.locator(".thread").first).to_be_attached()
         expect(page.locator("#key")).to_be_hidden()

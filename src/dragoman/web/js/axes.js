@@ -18,10 +18,10 @@ export function slice(text, start, end) {
   return Array.from(text).slice(start, end).join("");
 }
 
-// A piece as it is read; one that stands for a space or nothing is shown by its name.
+// A piece as it is read; one that is but a space has a sign for it, one that shows nothing its name.
 export function shown(piece) {
   const text = (piece.text ?? "").trim();
-  return text || piece.piece;
+  return text === "▁" ? "␣" : text || piece.piece;
 }
 
 // The decoder reads the begin piece, and then what it has written: its input is the target, one place later.

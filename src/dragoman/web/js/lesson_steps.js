@@ -24,8 +24,8 @@ async function telling(app, query) {
   const name = (head) => `${place("encoder_self", head.layer)}.weights`;
   const tensors = await app.tensors(...new Set(heads.map(name)));
   const elsewhere = (head) => Math.max(0, ...Array.from(vectorOf(tensors.get(name(head)), head.head, query)).filter((weight, key) => {
-    const { special, word } = meta.source.pieces[key];
-    return !special && word !== meta.source.pieces[query].word && weight < 0.9;
+    const { special, word, text } = meta.source.pieces[key];
+    return !special && /\p{L}/u.test(text) && word !== meta.source.pieces[query].word && weight < 0.9;
   }));
   return heads.map((head) => [elsewhere(head), head]).reduce((best, one) => (one[0] > best[0] ? one : best))[1];
 }

@@ -10,6 +10,15 @@ const number = (value) => Number(value.toFixed(2));
 
 // -> { text, width, height }
 export function pictureOf(node) {
+  node.classList.add("pictured"); // without the controls
+  try {
+    return measured(node);
+  } finally {
+    node.classList.remove("pictured");
+  }
+}
+
+function measured(node) {
   const frame = node.getBoundingClientRect();
   const origin = { x: frame.left - MARGIN, y: frame.top - MARGIN };
   const parts = [];
@@ -25,7 +34,7 @@ function draw(node, origin, parts) {
     drawText(node, origin, parts);
     return;
   }
-  if (node.nodeType !== Node.ELEMENT_NODE || node.matches(".unseen, input, option, .controls, details")) return;
+  if (node.nodeType !== Node.ELEMENT_NODE || node.matches(".unseen, input, option")) return;
   const style = getComputedStyle(node);
   const box = node.getBoundingClientRect();
   if (style.display === "none" || style.visibility === "hidden" || Number(style.opacity) === 0 || !box.width) return;
@@ -91,11 +100,23 @@ function drawingOf(node, box, origin) {
     for (const name of ATTRIBUTES) to[index].setAttribute(name, style.getPropertyValue(name));
     for (const name of ["class", "style", "tabindex"]) to[index].removeAttribute(name);
   });
+  if (node.getAttribute("preserveAspectRatio") === "none") unstretch(copy, node, box);
   copy.setAttribute("x", number(box.left - origin.x));
   copy.setAttribute("y", number(box.top - origin.y));
   copy.setAttribute("width", number(box.width));
   copy.setAttribute("height", number(box.height));
   return new XMLSerializer().serializeToString(copy);
+}
+
+// A stretched drawing keeps its strokes by a rule that an enlarged picture would break: its points are moved instead.
+function unstretch(copy, node, box) {
+  const { width, height } = node.viewBox.baseVal;
+  for (const path of copy.querySelectorAll("path")) {
+    const moved = (_, x, y) => `${number((x * box.width) / width)},${number((y * box.height) / height)}`;
+    path.setAttribute("d", path.getAttribute("d").replace(/([\d.]+),([\d.]+)/g, moved));
+    path.removeAttribute("vector-effect");
+  }
+  copy.setAttribute("viewBox", `0 0 ${number(box.width)} ${number(box.height)}`);
 }
 
 // One pixel a number blurs in some viewers: each becomes a square.
