@@ -7,10 +7,16 @@
     service       `Service`: all that the wire protocols call
     refusal       `Refusal`: an answer that is no success, in each protocol's own shape
     gate          the ASGI door: bounded bodies, time limits, disconnects, headers, log and counters of each request
-    keys, rate    who may come in, and how often
+    keys, rate    who may come in, how often, and how much they had
     metrics       what Prometheus asks for
     access_log    a JSON line a request
-    app           the routes put together
+    protocol      HTTP on a connection: uvicorn's, with deadlines and a patient end
+    app, routes   the routes put together, and their names
+
+    libretranslate, deepl, files    the wire protocols; insight and pages are what the page asks for
+    fields, direction, detect       what a request says, in which languages; glossaries, suggestions: what it leaves
+    documents                       files in and out: docx, odt, subtitles
+    spec                            all of it as OpenAPI
 
 A wire protocol is a module with `routes(service) -> list[BaseRoute]`; `app` puts them together. Its handlers
 
