@@ -152,6 +152,9 @@ def test_attention_takes_the_additive_score() -> None:
 
 # What holds for any shape
 
+ROUNDING = {"atol": 1e-4, "rtol": 1e-4}
+"""Sums of products of numbers around 10, added up in another order."""
+
 
 @settings(max_examples=50)
 @given(cases())
@@ -173,7 +176,8 @@ def test_a_masked_key_has_no_influence(case: Case) -> None:
     other_key = torch.where(hidden_K[..., None], key_noise, key)
     other_value = torch.where(hidden_K[..., None], value_noise, value)
     for attend in (lambda *a: attention(*a).values, fused_attention):
-        torch.testing.assert_close(attend(query, other_key, other_value, mask), attend(query, key, value, mask))
+        noisy, plain = attend(query, other_key, other_value, mask), attend(query, key, value, mask)
+        torch.testing.assert_close(noisy, plain, **ROUNDING)
 
 
 @settings(max_examples=50)
@@ -189,8 +193,9 @@ def test_the_mix_stays_between_the_least_and_the_greatest_value(case: Case) -> N
 @given(cases())
 def test_the_fused_kernel_agrees_with_the_specification(case: Case) -> None:
     query, key, value, mask = case
-    torch.testing.assert_close(fused_attention(query, key, value), attention(query, key, value).values)
-    torch.testing.assert_close(fused_attention(query, key, value, mask), attention(query, key, value, mask).values)
+    for seen in (None, mask):
+        wanted = attention(query, key, value, seen).values
+        torch.testing.assert_close(fused_attention(query, key, value, seen), wanted, **ROUNDING)
 
 
 @settings(max_examples=50)
@@ -200,7 +205,7 @@ def test_the_fused_causal_flag_is_the_causal_mask(case: Case, num_queries: int) 
     query = query[:, :, :1].expand(-1, -1, min(num_queries, key.shape[2]), -1)
     mask_QK = causal_mask(query.shape[2], key.shape[2])
     wanted = attention(query, key, value, mask_QK).values
-    torch.testing.assert_close(fused_attention(query, key, value, causal=True), wanted)
+    torch.testing.assert_close(fused_attention(query, key, value, causal=True), wanted, **ROUNDING)
 
 
 def test_adding_a_constant_to_every_score_changes_no_weight() -> None:
