@@ -1,8 +1,8 @@
 """Training, forward + backward + optimiser step: target tokens per second, and the share of this machine's peak.
 
-Ours is what `dragoman train` runs. Beside it, on the same batches in turn, each in a process of its own: a plain loop
-around `torch.nn.Transformer`, and one around transformers' MarianMTModel, both with Adam and clipping. The peak is that
-of a large float32 matrix product, measured in the same run.
+Ours is the step of `dragoman train`, with AdamW. Beside it, on the same batches in turn, each in a process of its own:
+a plain loop around `torch.nn.Transformer`, and one around transformers' MarianMTModel, both with Adam and clipping. The
+peak is that of a large float32 matrix product, measured in the same run.
 
     python benchmarks/train_speed.py --shape small base
 """
@@ -60,7 +60,8 @@ def read_batches(source: str, target: str, vocab_size: int, batch_tokens: int, c
 
 
 def our_step(model: Transformer) -> Callable[[Ids], None]:
-    config = TrainConfig()
+    # As the others: the default, Muon, is slower a step and takes fewer of them (docs/log.md).
+    config = TrainConfig(optimizer="adamw")
     objective = Objective(model, 0, config.label_smoothing)
     optimizers = make_optimizers(model, config)
     set_learning_rate(optimizers, 1e-4)

@@ -32,7 +32,7 @@ LADDER = (
 """Shapes from small to the paper's base. Deep encoders and shallow decoders: reading is parallel, writing is not."""
 
 NORM_ORDER: Literal["pre"] = "pre"
-"""Of planned models: norms before the sublayers learn several times as fast as the paper's, after them."""
+"""Of planned models. With norms after the sublayers, as in the paper, a deep encoder may collapse at a high rate."""
 
 USUAL_LENGTH = 20
 """Pieces of a source, when nothing else is known: an additive look keeps a vector for each of them."""
