@@ -72,7 +72,7 @@ def derive(model: nn.Module, tensors: Tensors) -> Tensors:
         for attention in attentions_of(model):
             value_HKC = tensors[f"{attention.name}.value"]
             found[f"{attention.name}.value_norm"] = _apart(value_HKC, attention.module).norm(dim=-1)
-    if isinstance(model, Transformer):
+    if isinstance(model, Transformer) and model.source_embedding.position is not None:
         found["position.table"] = model.source_embedding.position.table_TD[:SHOWN_POSITIONS].detach()
     return found
 

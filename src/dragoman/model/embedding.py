@@ -16,7 +16,8 @@ class Embedding(nn.Module):
     def __init__(self, config: ModelConfig, pieces: nn.Embedding, side: str) -> None:
         super().__init__()
         self.pieces = pieces
-        self.position = Position(config)
+        # A recurrent network knows where it is.
+        self.position = Position(config) if config.architecture == "transformer" else None
         self.dropout = Dropout(config.dropout)
         self.scale = config.d_model**0.5
         self.max_length = config.max_length
@@ -25,11 +26,15 @@ class Embedding(nn.Module):
     def forward(self, ids_BT: Tensor, start: int = 0, record: Record | None = None) -> Tensor:
         check_length(start + ids_BT.shape[1], self.max_length, self.side)
         pieces_BTD = self.pieces(ids_BT) * self.scale
-        position_TD = self.position(ids_BT.shape[1], start)
         if record is not None:
             record.note("pieces", pieces_BTD)
-            record.note("position", position_TD)
-        embedded_BTD: Tensor = self.dropout(pieces_BTD + position_TD)
+        placed_BTD = pieces_BTD
+        if self.position is not None:
+            position_TD = self.position(ids_BT.shape[1], start)
+            placed_BTD = pieces_BTD + position_TD
+            if record is not None:
+                record.note("position", position_TD)
+        embedded_BTD: Tensor = self.dropout(placed_BTD)
         return embedded_BTD
 
 

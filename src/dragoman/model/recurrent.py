@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from dragoman.config import ModelConfig
 from dragoman.model.dropout import Dropout
-from dragoman.model.embedding import check_length, make_pieces
+from dragoman.model.embedding import Embedding, make_pieces
 from dragoman.model.record import Record, within
 from dragoman.model.recurrent_decoder import RecurrentDecoder, RecurrentState
 from dragoman.model.recurrent_encoder import Annotations, BidirectionalEncoder
@@ -38,26 +38,6 @@ class RecurrentStep:
     state: RecurrentState
 
 
-class UnplacedEmbedding(nn.Module):
-    """Dropout(Embedding(ids) * sqrt(d_model)): no position is added, as a recurrent network knows where it is."""
-
-    def __init__(self, config: ModelConfig, pieces: nn.Embedding, side: str) -> None:
-        super().__init__()
-        self.pieces = pieces
-        self.dropout = Dropout(config.dropout)
-        self.scale = config.d_model**0.5
-        self.max_length = config.max_length
-        self.side = side
-
-    def forward(self, ids_BT: Tensor, start: int = 0, record: Record | None = None) -> Tensor:
-        check_length(start + ids_BT.shape[1], self.max_length, self.side)
-        pieces_BTD = self.pieces(ids_BT) * self.scale
-        if record is not None:
-            record.note("pieces", pieces_BTD)
-        embedded_BTD: Tensor = self.dropout(pieces_BTD)
-        return embedded_BTD
-
-
 class RecurrentTranslator(nn.Module):
     """Encoder, decoder, and the matrices at both ends."""
 
@@ -67,10 +47,10 @@ class RecurrentTranslator(nn.Module):
         shared, d_model = config.share_embeddings, config.d_model
         target_pieces = make_pieces(config.vocab_size, d_model)
         source_pieces = target_pieces if shared else make_pieces(config.num_source_pieces, d_model)
-        self.source_embedding = UnplacedEmbedding(config, source_pieces, "source")
+        self.source_embedding = Embedding(config, source_pieces, "source")
         self.encoder = BidirectionalEncoder(config)
         self.annotation_dropout = Dropout(config.dropout)
-        self.target_embedding = UnplacedEmbedding(config, target_pieces, "target")
+        self.target_embedding = Embedding(config, target_pieces, "target")
         self.decoder = RecurrentDecoder(config, config.d_readout)
         self.readout_dropout = Dropout(config.dropout)
         self.output_embedding = None if shared else make_pieces(config.vocab_size, config.d_readout)
