@@ -49,21 +49,25 @@ class CTranslate2Engine:
         compute_type: ComputeType = "int8",
         workers: int = 1,
         batch_tokens: int = BATCH_TOKENS,
+        divide: bool = True,
     ) -> None:
+        """With `divide` a call is shared out among the workers; without, other calls are what keeps them busy."""
         self._folder = folder
         self._config = config
         self.compute_type: str = compute_type
-        self._workers = workers
+        self._call_workers = workers if divide else 1
         self._batch_tokens = batch_tokens
         self._vocabulary = vocabulary(config)
         self._library = import_ctranslate2()
         self._translator = self._open(workers)
 
     @classmethod
-    def open(cls, bundle: Bundle, compute_type: ComputeType = "int8", workers: int = 0) -> CTranslate2Engine:
+    def open(
+        cls, bundle: Bundle, compute_type: ComputeType = "int8", workers: int = 0, divide: bool = True
+    ) -> CTranslate2Engine:
         """The engine of a bundle, with a worker a core if their number is not given."""
         folder = convert(bundle, compute_type)
-        return cls(folder, bundle.model_config, compute_type, workers or num_cores())
+        return cls(folder, bundle.model_config, compute_type, workers or num_cores(), divide=divide)
 
     def lacks(self, options: DecodeOptions, demands: Sequence[Demand] | None = None) -> str:
         if any(demand.must for demand in demands or ()):
@@ -104,7 +108,7 @@ class CTranslate2Engine:
 
         tasks = self._tasks(sources, demands, limits)
         handles: list[Any] = [None] * len(tasks)
-        for batch in plan_batches(list(map(len, sources)), self._batch_tokens, self._workers):
+        for batch in plan_batches(list(map(len, sources)), self._batch_tokens, self._call_workers):
             max_steps = max(limits[place] for place in batch) + 1
             for place, handle in zip(batch, start([tasks[place] for place in batch], max_steps, 1), strict=True):
                 handles[place] = handle
@@ -127,7 +131,7 @@ class CTranslate2Engine:
         attentions: list[Attention] = [np.zeros((0, len(source)), dtype=np.float32) for source in sources]
         written = [place for place, target in enumerate(targets) if target]
         handles: dict[int, Any] = {}
-        for batch in plan_batches([len(targets[place]) for place in written], self._batch_tokens, self._workers):
+        for batch in plan_batches([len(targets[place]) for place in written], self._batch_tokens, self._call_workers):
             places = [written[index] for index in batch]
             started = self._translator.translate_batch(
                 [self._tokens(sources[place]) for place in places],

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dragoman.bundle import Bundle, find, in_the_box
-from dragoman.config import ModelConfig
 from dragoman.engine.convert import ComputeType
-from dragoman.engine.ctranslate2_engine import BATCH_TOKENS, CTranslate2Engine
+from dragoman.engine.ctranslate2_engine import CTranslate2Engine
 from dragoman.errors import BundleError
 from dragoman.serve.language_names import name_of
 from dragoman.serve.refusal import Refusal
@@ -41,21 +40,6 @@ class Options:
     split_sentences: bool = True
 
 
-class ServingEngine(CTranslate2Engine):
-    """An engine for many callers at once: each call is one batch, as the batcher has shared sentences out already."""
-
-    def __init__(
-        self,
-        folder: Path,
-        config: ModelConfig,
-        compute_type: ComputeType = "int8",
-        workers: int = 1,
-        batch_tokens: int = BATCH_TOKENS,
-    ) -> None:
-        super().__init__(folder, config, compute_type, workers, batch_tokens)
-        self._workers = 1
-
-
 class Model:
     """A model that is served. Its methods may be called from threads."""
 
@@ -65,7 +49,8 @@ class Model:
         self._translator = Translator(
             self.bundle.tokenizer,
             # Torch would be slow to load and large to keep: a glossary's terms are looked for among hypotheses only.
-            ServingEngine.open(self.bundle, compute_type, threads),
+            # The batcher has shared the sentences out among the workers already.
+            CTranslate2Engine.open(self.bundle, compute_type, threads, divide=False),
             languages=self.bundle.languages,
             search=self.bundle.search,
             max_length=self.bundle.model_config.max_length,
