@@ -72,6 +72,18 @@ def in_loop(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
 # Batches
 
 
+class Clock:
+    """Hands that a test turns itself: the time in `now`, and what was to be called when in `timers`."""
+
+    def __init__(self) -> None:
+        self.now = [0.0]
+        self.timers: list[tuple[float, Callable[[], None]]] = []
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
+        self.timers.append((seconds, callback))
+        return asyncio.get_running_loop().call_later(1e9, callback)
+
+
 @in_loop
 async def test_what_arrives_together_is_one_batch() -> None:
     engine = Engine()
@@ -95,13 +107,9 @@ async def test_an_idle_engine_is_not_kept_waiting_for_company() -> None:
 
 @in_loop
 async def test_a_busy_engine_gets_one_more_batch_when_it_is_full_or_has_waited_long_enough() -> None:
-    engine, now, timers = Engine(), [0.0], []
-
-    def call_later(seconds: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        timers.append((seconds, callback))
-        return asyncio.get_running_loop().call_later(1e9, callback)
-
-    batcher = make(engine, max_wait_seconds=3.0, clock=lambda: now[0], call_later=call_later)
+    engine, clock = Engine(), Clock()
+    now, timers = clock.now, clock.timers
+    batcher = make(engine, max_wait_seconds=3.0, clock=lambda: now[0], call_later=clock.call_later)
     ask(batcher, "anna", ["first"])
     await settle()
     ask(batcher, "ben", ["b"])
@@ -140,13 +148,9 @@ async def test_idle_threads_share_what_waits() -> None:
 
 @in_loop
 async def test_clients_that_were_answered_together_are_waited_for_but_not_a_single_one() -> None:
-    engine, now, timers = Engine(), [0.0], []
-
-    def call_later(seconds: float, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        timers.append((seconds, callback))
-        return asyncio.get_running_loop().call_later(1e9, callback)
-
-    batcher = make(engine, max_wait_seconds=3.0, clock=lambda: now[0], call_later=call_later)
+    engine, clock = Engine(), Clock()
+    now, timers = clock.now, clock.timers
+    batcher = make(engine, max_wait_seconds=3.0, clock=lambda: now[0], call_later=clock.call_later)
     ask(batcher, "anna", ["a"])
     await settle()
     await finish_all(engine)

@@ -59,9 +59,10 @@ def open_archive(data: bytes) -> Archive:
             infos = archive.infolist()
             _check(infos)
             return Archive(tuple((info, _read(archive, info)) for info in infos), archive.comment)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
+    except DataError:
+        raise
+    # Python's zipfile has no exception of its own for most of what can be wrong with a file.
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, OSError, ValueError) as error:
         raise DataError("the file is damaged or encrypted, expected a document as a word processor saves it") from error
 
 
