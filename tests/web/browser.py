@@ -16,70 +16,37 @@ import httpx
 import numpy as np
 import pytest
 import safetensors.numpy
-import safetensors.torch
 import torch
 import uvicorn
 from numpy.typing import NDArray
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
-from dragoman.bundle import Bundle, state_to_weights
-from dragoman.model.transformer import Transformer
-from dragoman.recipe import SearchConfig
 from dragoman.serve import metrics, rate
 from dragoman.serve.app import build
 from dragoman.serve.protocol import uvicorn_options
 from dragoman.serve.settings import Settings
 from dragoman.serve.worker import Shared, make_service
-from dragoman.text.tokenizer import Tokenizer
-from tiny_bundle import tiny_config, tiny_texts, tiny_tokenizer, write_tiny_bundle
+from lively_model import SENTENCES, write_lively_bundle
+from tiny_bundle import write_tiny_bundle
 
-SOURCES = [text for text in tiny_texts() if 3 <= len(text.split()) <= 5][:5]
-TARGETS = [text for text in tiny_texts(seed=2) if 3 <= len(text.split()) <= 5][:5]
-TEXT = SOURCES[1]
-LESSONS = 70
+TEXT = SENTENCES[1]
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 STEPS = (3, 11)
 """Of the checkpoints that the small model keeps."""
 
 
-def write_models(folder: Path) -> tuple[str, str]:
-    """A small model for both ways between fr and en with checkpoints, and one as deep as the paper's for de to en."""
-    write_taught_bundle(folder / "small")
+def write_models(folder: Path) -> tuple[str, ...]:
+    """A small model for both ways between fr and en with checkpoints, one as deep as the paper's for de to en, and an
+    RNN with attention for it to en.
+    """
+    torch.set_num_threads(1)
+    write_lively_bundle(folder / "small", num_sentences=5, steps=70, seed=5, kept_steps=STEPS, max_length=211)
     deep = {"encoder_layers": 6, "decoder_layers": 6, "num_heads": 8, "d_model": 64, "max_length": 211}
     write_tiny_bundle(folder / "deep", directions=("de-en",), seed=3, **deep)
-    return str(folder / "small"), str(folder / "deep")
-
-
-def write_taught_bundle(folder: Path) -> None:
-    """A model that learned a few sentences by heart, so that its translations have words; it keeps checkpoints."""
-    torch.set_num_threads(1)
-    torch.manual_seed(5)
-    tokenizer = tiny_tokenizer(("en", "fr"))
-    config = tiny_config(vocab_size=tokenizer.vocab_size, max_length=211, dropout=0.0)
-    model = Transformer(config)
-    source_BS = as_batch(tokenizer, SOURCES, tokenizer.language_id("en"))
-    target_BT = as_batch(tokenizer, TARGETS, config.begin_id)
-    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    (folder / "checkpoints").mkdir(parents=True)
-    for step in range(1, LESSONS + 1):
-        logits_BTV = model(source_BS, target_BT[:, :-1])
-        loss = torch.nn.functional.cross_entropy(logits_BTV.flatten(0, 1), target_BT[:, 1:].flatten(), ignore_index=0)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        if step in STEPS:
-            state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-            safetensors.torch.save_file(state, folder / "checkpoints" / f"step-{step}.safetensors")
-    weights = state_to_weights(model)
-    directions, search = ("fr-en", "en-fr"), SearchConfig(extra_length=13)
-    Bundle.write(
-        folder, model_config=config, search=search, tokenizer=tokenizer, weights=weights, directions=directions
-    )
-
-
-def as_batch(tokenizer: Tokenizer, texts: list[str], first: int) -> torch.Tensor:
-    rows = [torch.tensor([first, *ids, tokenizer.end_id]) for ids in tokenizer.ids_batch(texts)]
-    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+    recurrent = {"architecture": "recurrent", "d_ff": 37, "num_heads": 1, "d_k": 11}
+    layers = {"encoder_layers": 1, "decoder_layers": 1}
+    write_lively_bundle(folder / "recurrent", directions=("it-en",), **recurrent, **layers)
+    return str(folder / "small"), str(folder / "deep"), str(folder / "recurrent")
 
 
 @contextlib.contextmanager
@@ -166,3 +133,7 @@ class Asker:
         return (
             self.client.post(f"/explain/{what}", json={"request": meta["request"], **fields}).raise_for_status().json()
         )
+
+
+def shown_weights(page: Page, side: str) -> list[float]:
+    return page.eval_on_selector_all(f".column.{side} .weight", "all => all.map(one => Number(one.dataset.value))")

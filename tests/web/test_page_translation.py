@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import TEXT, Asker, Reader
+from browser import TEXT, Asker, Reader, shown_weights
 from numpy.typing import NDArray
 from playwright.sync_api import Page, expect
 
@@ -20,10 +20,6 @@ def in_words(weights_TS: Matrix, meta: dict[str, Any]) -> Matrix:
         [kept[np.ix_(row["pieces"], col["pieces"])].sum(axis=1).mean() for col in meta["source"]["words"]]
         for row in meta["target"]["words"]
     ])  # fmt: skip
-
-
-def shown_weights(page: Page, side: str) -> list[float]:
-    return page.eval_on_selector_all(f".column.{side} .weight", "all => all.map(one => Number(one.dataset.value))")
 
 
 def target_words(page: Page) -> list[str]:

@@ -26,13 +26,20 @@ def open_engine(
     """The engine of that name for a bundle; `workers` 0 is one a core. Torch always computes in float32."""
     if name not in get_args(EngineName):
         raise ConfigError(f"unknown engine {name!r}{nearest(name, get_args(EngineName))}")
-    if name == "auto" and bundle.model_config.architecture == "recurrent":
-        _LOG.warning("CTranslate2 has no recurrent models: the torch engine runs this one")
-        return TorchEngine.open(bundle)
     if name == "torch":
         return TorchEngine.open(bundle)
-    fast = CTranslate2Engine.open(bundle, compute_type, workers)
-    return fast if name == "ctranslate2" else AutoEngine(bundle, fast)
+    if name == "ctranslate2":
+        return CTranslate2Engine.open(bundle, compute_type, workers)
+    fast = open_fast_engine(bundle, compute_type, workers)
+    return fast if isinstance(fast, TorchEngine) else AutoEngine(bundle, fast)
+
+
+def open_fast_engine(bundle: Bundle, compute_type: ComputeType, workers: int, divide: bool = True) -> Engine:
+    """CTranslate2, or torch for a model that it cannot run; `divide` is CTranslate2's."""
+    if bundle.model_config.architecture == "recurrent":
+        _LOG.warning("CTranslate2 has no recurrent models: the torch engine runs this one")
+        return TorchEngine.open(bundle)
+    return CTranslate2Engine.open(bundle, compute_type, workers, divide)
 
 
 def has_torch() -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dragoman.bundle import Bundle, find, in_the_box
+from dragoman.engine.auto import open_fast_engine
 from dragoman.engine.convert import ComputeType
-from dragoman.engine.ctranslate2_engine import CTranslate2Engine
 from dragoman.errors import BundleError
 from dragoman.serve.language_names import name_of
 from dragoman.serve.refusal import Refusal
@@ -48,9 +48,9 @@ class Model:
         self.name = folder.resolve().name
         self._translator = Translator(
             self.bundle.tokenizer,
-            # Torch would be slow to load and large to keep: a glossary's terms are looked for among hypotheses only.
-            # The batcher has shared the sentences out among the workers already.
-            CTranslate2Engine.open(self.bundle, compute_type, threads, divide=False),
+            # Without torch where it can be, slow to load and large to keep: a glossary's terms are looked for among
+            # hypotheses only. The batcher has shared the sentences out among the workers already.
+            open_fast_engine(self.bundle, compute_type, threads, divide=False),
             languages=self.bundle.languages,
             search=self.bundle.search,
             max_length=self.bundle.model_config.max_length,

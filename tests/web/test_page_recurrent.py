@@ -1,0 +1,37 @@
+"""The page with an RNN: the views that apply work, the others are not offered."""
+
+import pytest
+from browser import TEXT, Asker, Reader, shown_weights
+from playwright.sync_api import expect
+
+APPLY = ("threads", "map", "next", "beam", "matters", "whatif")
+WAY = {"from": "it", "to": "en"}
+ASKED = {"source": "it", "target": "en"}
+
+
+def test_an_rnn_is_offered_the_views_that_apply_to_it(reader: Reader) -> None:
+    page = reader.open(**WAY)
+    offered = page.eval_on_selector_all("[role=tab]:not([hidden])", "all => all.map(tab => tab.dataset.view)")
+    assert offered == list(APPLY)
+
+
+@pytest.mark.parametrize("view", APPLY)
+def test_each_of_them_shows_something_without_a_complaint(reader: Reader, view: str) -> None:
+    page = reader.open(view=view, **WAY)
+    panel = page.locator(f"#view-{view}")
+    expect(panel).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    expect(panel).not_to_be_empty()
+    expect(page.locator("[role=alert]:visible")).to_have_count(0)
+
+
+def test_the_thread_under_the_pointer_has_the_rnns_own_weight(reader: Reader, asker: Asker) -> None:
+    page, meta = reader.open(**WAY, unit="pieces", special=1), asker.trace(**ASKED)
+    page.locator(".column.queries .word").nth(2).hover()
+    weights_HTS = asker.tensor(meta, "decoder.0.cross_attention.weights")
+    assert shown_weights(page, "keys") == pytest.approx(weights_HTS[0, 2].tolist(), abs=1e-6)
+
+
+def test_an_rnn_s_translation_is_that_of_the_trace(reader: Reader, asker: Asker) -> None:
+    page = reader.open(**WAY)
+    expect(page.locator(".line.target")).to_contain_text(asker.trace(TEXT, **ASKED)["translation"]["text"].split()[0])
