@@ -21,7 +21,6 @@ import json
 import os
 import random
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -49,18 +48,18 @@ class Tally:
     def line(self, duration: float) -> str:
         if not self.seconds:
             return f"no answer; {self.refused} of 503, {self.failed} lost"
-        found = sorted(self.seconds)
-        p50, p99 = (1000 * found[min(len(found) - 1, int(share * len(found)))] for share in (0.5, 0.99))
         return (
-            f"{len(found) / duration:8.1f} sentences/s   p50 {p50:8.0f} ms   p99 {p99:8.0f} ms   "
-            f"{self.refused:5} of 503   {self.failed:3} lost"
+            f"{self.throughput(duration):8.1f} sentences/s   p50 {1000 * self.quantile(0.5):8.0f} ms   "
+            f"p99 {1000 * self.quantile(0.99):8.0f} ms   {self.refused:5} of 503   {self.failed:3} lost"
         )
 
     def throughput(self, duration: float) -> float:
         return len(self.seconds) / duration
 
-    def p99(self) -> float:
-        return statistics.quantiles(self.seconds, n=100)[98] if len(self.seconds) > 1 else float("nan")
+    def quantile(self, share: float) -> float:
+        """Seconds within which that share was answered; for ever, where nothing was."""
+        found = sorted(self.seconds)
+        return found[min(len(found) - 1, int(share * len(found)))] if found else float("inf")
 
 
 def main() -> None:
@@ -111,7 +110,8 @@ def make_texts(path: str | None) -> list[str]:
 
 async def client(port: int, texts: Iterator[str], until: float, tally: Tally, language: tuple[str, str]) -> None:
     """Ask, wait, ask again, until the time is up or the texts are; what was sent by then is waited for."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter | None = None
     try:
         while time.perf_counter() < until and (text := next(texts, None)) is not None:
             begin = time.perf_counter()
@@ -120,13 +120,14 @@ async def client(port: int, texts: Iterator[str], until: float, tally: Tally, la
                 f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
             )
             try:
-                if writer.is_closing():
+                if writer is None or writer.is_closing():
                     reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 writer.write(head.encode() + b"\r\n\r\n" + body)
                 status, closes = await read_answer(reader)
             except (OSError, asyncio.IncompleteReadError, ValueError):
                 tally.failed += 1
-                writer.close()
+                if writer is not None:
+                    writer.close()
                 continue
             if status == 200:
                 tally.seconds.append(time.perf_counter() - begin)
@@ -138,7 +139,8 @@ async def client(port: int, texts: Iterator[str], until: float, tally: Tally, la
             if closes:
                 writer.close()
     finally:
-        writer.close()
+        if writer is not None:
+            writer.close()
 
 
 async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bool]:
@@ -160,6 +162,14 @@ async def run_clients(
         *(client(port, texts, begin + seconds, tally, language) for _ in range(count)), return_exceptions=False
     )
     return tally, time.perf_counter() - begin
+
+
+def varied(texts: list[str], count: int) -> Iterator[str]:
+    """Sentences that are never the same: each with a number and a name of its own."""
+    draw = random.Random(2)
+    for number in range(count):
+        name = "".join(draw.choices(("ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru"), k=4)).capitalize()
+        yield f"{texts[number % len(texts)][:-1]} avec {name}, {number}."
 
 
 def endless(texts: list[str], count: int | None = None) -> Iterator[str]:
@@ -205,7 +215,7 @@ def measure(
         tally, seconds = asyncio.run(run_clients(server.port, count, endless(own), arguments.seconds, server.language))
         each = 1000 * (processor_seconds(server.pid) - before) / max(1, len(tally.seconds))
         print(f"{name:<22} {count:4} clients {tally.line(seconds)}   {each:6.1f} ms of processor each", flush=True)
-        found[count] = (tally.throughput(seconds), tally.p99())
+        found[count] = (tally.throughput(seconds), tally.quantile(0.99))
     return found
 
 
@@ -223,9 +233,8 @@ def soak(arguments: argparse.Namespace, texts: list[str]) -> None:
     with dragoman_server(arguments) as server:
         found = []
         for count in (early, late - early):
-            tally, seconds = asyncio.run(
-                run_clients(server.port, 64, endless(texts, count), float("inf"), server.language)
-            )
+            sent = varied(texts, count)
+            tally, seconds = asyncio.run(run_clients(server.port, 64, sent, float("inf"), server.language))
             found.append(memory_of(server.pid))
             print(f"{count:7,} requests {tally.line(seconds)}, {found[-1]:.0f} MiB resident", flush=True)
     print(f"memory after {late:,} requests / after {early:,}: {found[1] / found[0]:.3f}")
