@@ -1,6 +1,7 @@
 """docs/notes.md says what the model in the box says, and the runner that keeps it so notices when it does not."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -34,8 +35,15 @@ def test_the_notes_say_what_the_model_says() -> None:
     assert notes.refreshed(text) == text
 
 
-def test_the_notes_open_one_model_in_one_place() -> None:
-    assert (DOCS / "notes.md").read_text(encoding="utf-8").count("open_explainer(") == 1
+def test_the_notes_point_at_files_and_views_that_are_there() -> None:
+    text = (DOCS / "notes.md").read_text(encoding="utf-8")
+    linked = re.findall(r"\]\((.+?)\)", text)
+    assert linked
+    assert [link for link in linked if not (DOCS / link).is_file()] == []
+    desk = (DOCS.parent / "src" / "dragoman" / "web" / "js" / "desk.js").read_text(encoding="utf-8")
+    titles = set(re.findall(r'^  \["\w+", "(.+?)", create', desk, flags=re.MULTILINE))
+    named = {view for line in re.findall(r"Page: (.+)", text) for view in re.findall(r"\*\*(.+?)\*\*", line)}
+    assert named == titles
 
 
 # The runner

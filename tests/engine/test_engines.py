@@ -197,6 +197,23 @@ def test_a_seed_repeats_its_samples_and_another_does_not(folder: Path, engine: s
     assert {len(outputs) for outputs in first} == {2}
 
 
+def test_the_samples_of_a_source_do_not_depend_on_the_others(folder: Path) -> None:
+    fast, _ = engines(folder)
+    sources = random_sources(5)
+    drawing = DecodeOptions(num_best=2, sampling=Sampling(seed=5))
+    together = fast.translate_ids(sources, drawing)
+    for source, outputs in zip(sources, together, strict=True):
+        (alone,) = fast.translate_ids([source], drawing)
+        assert [output.ids for output in alone] == [output.ids for output in outputs]
+
+
+def test_equal_sources_are_drawn_each_for_itself(folder: Path) -> None:
+    fast, _ = engines(folder)
+    first, other, again = fast.translate_ids(random_sources(2) + random_sources(1), DecodeOptions(sampling=Sampling()))
+    assert first != other
+    assert first != again
+
+
 def test_the_score_of_a_sample_is_the_model_s_own(folder: Path) -> None:
     fast, _ = engines(folder)
     (source,) = random_sources(1)

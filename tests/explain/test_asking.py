@@ -23,15 +23,25 @@ from tiny_bundle import tiny_tokenizer
         ({"text": "a", "beam": 0}, "beam is 0, expected at least 1"),
         ({"text": "a", "top": 0}, "top is 0, expected at least 1"),
         ({"text": "a", "sentence": -1}, "sentence is -1, expected at least 0"),
+        ({"text": "a", "length_penalty": 1e308}, "length_penalty is 1e+308, expected a number from -10 to 10"),
+        ({"text": "a", "length_penalty": -11}, "length_penalty is -11.0, expected a number from -10 to 10"),
         ({"text": "a", "target_ids": []}, "target_ids is empty, expected at least the end piece"),
         ({"text": "a", "off": ["encoder.0.cross_attention.1"]}, "'encoder.0.cross_attention.1' does not name a head"),
         ({"text": "a", "off": ["decoder.self_attention"]}, "say encoder.0.self_attention.3"),
+        ({"text": "a", "off": [f"encoder.{'9' * 4301}.self_attention.0"]}, "9' does not name a head"),
+        ({"text": "a", "off": ["encoder.0.self_attention.٣"]}, "'encoder.0.self_attention.٣' does not name a head"),
     ],
 )
 def test_what_cannot_be_is_refused(values: Any, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_request(values)
     assert message in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+def test_what_is_no_number_is_no_penalty() -> None:
+    with pytest.raises(ConfigError, match="length_penalty is nan, expected a number from -10 to 10"):
+        TraceRequest(text="a", length_penalty=float("nan"))
 
 
 def test_a_request_is_read_as_it_was_written() -> None:
@@ -60,6 +70,7 @@ def test_a_head_has_a_name_and_a_kind() -> None:
         ({"text": "Ba.", "prefix": (333,)}, ConfigError, "prefix has 333, the model's pieces are 0 to 332"),
         ({"text": "Ba.", "target_ids": (-1,)}, ConfigError, "target_ids has -1, the model's pieces are 0 to 332"),
         ({"text": "Ba.", "target_ids": (7,) * 68}, LengthError, "target_ids has 68 pieces, the model takes at most 67"),
+        ({"text": "Ba.", "prefix": (7,) * 68}, LengthError, "prefix has 68 pieces, the model takes at most 67"),
         ({"text": "Ba.", "source": "de"}, ConfigError, "this model does not translate de-any language"),
         ({"text": "Ba.", "off": ("encoder.5.self_attention.0",)}, ConfigError,
          "there is no head encoder.5.self_attention.0: the encoder has 2 layers of 2 heads, counted from 0"),

@@ -208,3 +208,7 @@ def test_the_real_page_has_the_answers_and_the_search_inside(explainer: Explaine
     assert data["meta"]["beam"]["best"] == list(trace.beam.best)
     other = replace(trace.request, target_ids=(*(trace.request.target_ids or ())[:-2], 2))
     assert data_of(whole_page(explainer, other))["meta"]["beam"] is None
+
+
+def test_an_explainer_gives_the_page_itself(explainer: Explainer, trace: Trace) -> None:
+    assert data_of(explainer.page(trace.request)) == data_of(whole_page(explainer, trace.request))

@@ -1,16 +1,23 @@
 """A trace is true: every number of it is what plain loops over the weights give."""
 
 import json
+import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from plain_transformer import PlainTransformer, log_softmax
 
 from dragoman.errors import DataError
-from dragoman.explain import Explainer, Trace, TraceRequest
+from dragoman.explain import Explainer, Trace, TraceRequest, derived
+from dragoman.explain import explainer as explainer_module
+from dragoman.explain.derived import SHOWN_POSITIONS, shapes_on_demand
+from dragoman.explain.forced import force
 from dragoman.explain.rollout import rollout
+from dragoman.explain.steps import make_steps
 from tiny_bundle import write_tiny_bundle
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -115,6 +122,77 @@ def test_the_logit_lens_reads_a_layer_as_if_it_were_the_last(tmp_path: Path, nor
                 assert candidate.probability == pytest.approx(probabilities[place, candidate.id], abs=1e-4)
             assert step.lens[layer][0].probability == pytest.approx(probabilities[place].max(), abs=1e-4)
     assert [step.lens[-1][0].id for step in trace.steps] == [step.top[0].id for step in trace.steps]
+
+
+def test_the_lens_holds_one_layers_logits_at_a_time(explainer: Explainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    own, made, held = explainer.model.logits, [], []
+
+    def logits(hidden: torch.Tensor) -> torch.Tensor:
+        held.append(sum(one() is not None for one in made))
+        found: torch.Tensor = own(hidden)
+        made.append(weakref.ref(found))
+        return found
+
+    seen = force(explainer.model, [5, 2], [7, 3, 2])
+    monkeypatch.setattr(explainer.model, "logits", logits)
+    steps = make_steps(explainer.model, seen, [7, 3, 2], explainer.tokenizer.target_side, top=1)
+    assert [len(step.lens) for step in steps] == [3, 3, 3]
+    assert held == [0, 0, 0]
+
+
+def test_the_table_of_positions_has_all_rows_of_a_long_sentence(explainer: Explainer) -> None:
+    long, short = explainer.trace(" ".join(["ba"] * 63)), explainer.trace("Ba.")
+    length = len(long.source.pieces)
+    assert length > SHOWN_POSITIONS
+    assert len(short.tensors["position.table"]) == SHOWN_POSITIONS
+    assert len(long.tensors["position.table"]) == length
+    np.testing.assert_array_equal(long.tensors["position.table"], long.tensors["source.position"])
+
+
+# On demand
+
+
+def test_shapes_of_what_is_given_on_demand_are_its_own(shaped: Explainer) -> None:
+    trace = shaped.trace("Baceba dila.")
+    found = shaped.tensors(trace.request, list(trace.on_demand))
+    assert {name: array.shape for name, array in found.items()} == trace.on_demand
+
+
+def test_shapes_are_told_without_making_what_they_are_of(explainer: Explainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = force(explainer.model, [5, 2], [7, 2])
+    monkeypatch.setattr(derived, "_apart", pytest.fail)
+    shapes = shapes_on_demand(explainer.model, seen.tensors)
+    assert shapes["decoder.2.cross_attention.contribution"] == (2, 2, 22)
+
+
+def test_a_pass_that_is_kept_is_not_run_again(explainer: Explainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    passes: list[Any] = []
+
+    def counted(*arguments: Any) -> Any:
+        passes.append(arguments)
+        return force(*arguments)
+
+    monkeypatch.setattr(explainer_module, "force", counted)
+    keeping = Explainer(explainer.bundle, keep=2)
+    names = ["encoder.0.self_attention.w_q", "decoder.1.cross_attention.weights", "rollout.cross", "logits"]
+    texts = ("Baceba dila.", "Gupo lame ni!", "Gupo.")
+    first, second = (keeping.trace(text).request for text in texts[:2])
+    for request in (first, second, first):
+        expected = explainer.tensors(request, names)
+        before = len(passes)
+        for name, array in keeping.tensors(request, names).items():
+            np.testing.assert_array_equal(array, expected[name])
+        again = keeping.explain(request)
+        assert len(passes) == before
+        assert again.meta() == explainer.explain(request).meta()
+    keeping.trace(texts[2])
+    before = len(passes)
+    for request, run in ((first, 0), (second, 1)):  # the one that was asked for last stays
+        keeping.tensors(request, names)
+        assert len(passes) == before + run
+    off = replace(second, off=("encoder.0.self_attention.1",))
+    assert keeping.version(off).log_probability != keeping.version(second).log_probability
+    assert len(keeping._kept) == 2
 
 
 def test_rollout_follows_attention_through_the_layers(trace: Trace) -> None:

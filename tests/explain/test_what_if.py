@@ -13,7 +13,7 @@ from plain_transformer import PlainTransformer, log_softmax
 from dragoman.bundle import Bundle
 from dragoman.engine.torch_engine import TorchEngine
 from dragoman.errors import BundleError
-from dragoman.explain import Explainer, Trace, TraceRequest
+from dragoman.explain import Explainer, Trace, TraceRequest, forced
 from dragoman.explain.importance import without
 from dragoman.explain.replay import replay
 from dragoman.explain.shuffle import shuffled_order
@@ -77,6 +77,28 @@ def test_a_word_left_out_changes_probabilities_by_what_is_said(explainer: Explai
         assert left.pop(number) == word
         expected = [after - now for after, now in zip(by_word(" ".join(left)), before, strict=True)]
         assert found.change[number] == pytest.approx(expected, rel=1e-2, abs=1e-6)
+
+
+def test_words_left_out_are_gone_through_a_few_at_a_time(
+    explainer: Explainer, trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = explainer.importance(trace.request)
+    own, sizes = explainer.model.logits, []
+
+    def logits(hidden: torch.Tensor) -> torch.Tensor:
+        sizes.append(tuple(hidden.shape[:-1]))
+        return own(hidden)
+
+    length = len(trace.target.pieces)
+    monkeypatch.setattr(forced, "MOST_LOGITS", 2 * length * explainer.model.config.vocab_size)
+    monkeypatch.setattr(explainer.model, "logits", logits)
+    by_twos = explainer.importance(trace.request)
+    batched = [shape for shape in sizes if len(shape) == 2 and shape != (1, length)]
+    assert len(batched) >= 2
+    assert set(batched) == {(2, length)}
+    assert by_twos.before == pytest.approx(at_once.before, rel=1e-4)
+    for one, other in zip(by_twos.change, at_once.change, strict=True):
+        assert one == pytest.approx(other, rel=1e-3, abs=1e-6)
 
 
 def test_the_only_word_may_be_left_out(explainer: Explainer) -> None:

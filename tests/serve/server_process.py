@@ -101,11 +101,12 @@ def _lower(headers: Any) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def serving(model: Path | str, *options: str) -> Iterator[Server]:
-    """A server of a model; it is killed in the end if the test did not stop it."""
+def serving(model: Path | str, *options: str, before: str = "") -> Iterator[Server]:
+    """A server of a model; it is killed in the end if the test did not stop it. `before` is Python to run first."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     environment["DRAGOMAN_CACHE"] = str(Path(model).parent / "cache")
-    command = [sys.executable, "-m", "dragoman", "serve", "--model", str(model), "--port", "0", *options]
+    program = ["-c", f"{before}\nfrom dragoman.cli import main\nmain()"] if before else ["-m", "dragoman"]
+    command = [sys.executable, *program, "serve", "--model", str(model), "--port", "0", *options]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
     )

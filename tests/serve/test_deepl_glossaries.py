@@ -1,5 +1,6 @@
 """Glossaries: made, listed, used and removed on the wire; kept in a folder that workers share."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_server import serving
 
+from dragoman.errors import ConfigError
 from dragoman.serve import glossaries
 from dragoman.serve.glossaries import MOST_TERMS, ClientGlossary, GlossaryFolder, parse_entries
 from dragoman.serve.keys import hash_key
@@ -208,6 +210,90 @@ def test_there_are_only_so_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(Refusal, match="there are 1 glossaries already: delete one first") as caught:
         folder.create("Dogs", "fr", "en", TERMS, "")
     assert caught.value.status == 456
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "message"),
+    [
+        ("MOST_OF_ONE", 1, r"^1 glossaries of \d+ bytes are yours already: delete one first$"),
+        ("MOST_BYTES_OF_ONE", 300, r"^1 glossaries of \d+ bytes are yours already: delete one first$"),
+        ("MOST_BYTES", 500, r"^there are 2 glossaries already: delete one first$"),
+    ],
+)
+def test_one_owner_leaves_room_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, most: int, message: str
+) -> None:
+    monkeypatch.setattr(glossaries, limit, most)
+    folder = GlossaryFolder(tmp_path)
+    for owner in ("one", "other"):
+        folder.create("Cats", "fr", "en", TERMS, owner)
+    with pytest.raises(Refusal, match=message) as caught:
+        folder.create("Dogs", "fr", "en", TERMS, "one")
+    assert caught.value.status == 456
+    assert len(folder.list("one")) == len(folder.list("other")) == 1
+
+
+def test_without_keys_all_glossaries_are_everybodys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glossaries, "MOST_OF_ONE", 1)
+    folder = GlossaryFolder(tmp_path)
+    for _ in range(2):
+        folder.create("Cats", "fr", "en", TERMS, "")
+    assert len(folder.list("")) == 2
+
+
+def test_what_was_not_finished_takes_room_until_a_server_starts_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(glossaries, "MOST_GLOSSARIES", 1)
+    folder = GlossaryFolder(tmp_path / "kept")
+    folder.prepare()
+    unfinished = tmp_path / "kept" / "x.unfinished"
+    unfinished.touch()
+    folder.prepare()  # it may be another server's, which is still writing
+    with pytest.raises(Refusal, match="there are 1 glossaries already: delete one first"):
+        folder.create("Cats", "fr", "en", TERMS, "")
+    os.utime(unfinished, (0, 0))
+    folder.prepare()
+    assert folder.create("Cats", "fr", "en", TERMS, "").num_terms == 2
+
+
+def test_a_disk_that_is_full_is_503_and_nothing_half_written_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(path: Path, data: bytes) -> int:
+        path.touch()
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    with pytest.raises(Refusal, match=r"^the glossary could not be kept: try again later$") as caught:
+        GlossaryFolder(tmp_path).create("Cats", "fr", "en", TERMS, "")
+    assert caught.value.status == 503
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_is_told_at_the_start_and_is_503_later(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    folder = GlossaryFolder(tmp_path / "file" / "kept")
+    with pytest.raises(
+        ConfigError, match=r"^cannot write to the folder .*kept \(Not a directory\): choose another --gl"
+    ):
+        folder.prepare()
+    with pytest.raises(Refusal) as caught:
+        folder.create("Cats", "fr", "en", TERMS, "")
+    assert (caught.value.status, str(tmp_path) in caught.value.message) == (503, False)
+
+
+def test_a_glossary_that_is_deleted_while_it_is_asked_for_is_not_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = GlossaryFolder(tmp_path)
+    info = folder.create("Cats", "fr", "en", TERMS, "")
+    found = folder.find(info.id, "")
+    monkeypatch.setattr(folder, "find", lambda id, owner: found)
+    found[1].unlink()
+    for ask in (folder.entries, folder.compiled):
+        with pytest.raises(Refusal, match="Glossary not found"):
+            ask(info.id, "")
 
 
 def test_a_glossary_has_only_so_many_terms(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,6 +63,15 @@ def test_the_language_of_each_text_is_found_out(client: httpx.Client, expected: 
     assert [one["text"] for one in found] == [expected["en"], FRENCH]
 
 
+def test_details_are_there_only_if_they_were_asked_for(client: httpx.Client, expected: dict[str, str]) -> None:
+    (found,) = client.post("/v2/translate", json={**ASKED, "details": True}).json()["translations"]
+    assert found["text"] == expected["fr"]
+    assert 0 < found["confidence"] < 1
+    assert isinstance(found["warnings"], list)
+    (plain,) = client.post("/v2/translate", json=ASKED).json()["translations"]
+    assert set(found) - set(plain) == {"confidence", "warnings"}
+
+
 @pytest.mark.parametrize("tags", ["html", "xml"])
 def test_tags_stay(client: httpx.Client, expected: dict[str, str], tags: str) -> None:
     asked = {**ASKED, "text": [f'<p id="a">{FRENCH}</p>'], "tag_handling": tags}

@@ -13,6 +13,7 @@ from office_files import docx, odt, pack, run, unpack, word_runs
 from dragoman.errors import DataError
 from dragoman.serve import archive, documents
 from dragoman.serve.documents import EXTENSIONS, extension_of, read
+from dragoman.serve.subtitles import wrap
 from dragoman.text.sentences import rebuild, split
 from dragoman.translator import Link, SentenceTranslation, Translation
 
@@ -120,6 +121,37 @@ def test_subtitles_that_are_not_changed_are_the_same_byte_for_byte(text: str) ->
     assert unchanged("a.srt", data) == data
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("head", "unit"),
+    [(".<", "a"), (".<b ", "a"), (".", '"'), (".", "<b>"), ("", ".<b "), ("a", " "), ("a", "\t "), ("", "{\\a"),
+     ("", "<b "), ("1", "1"), ("1:11:11,", "1"), ("a\n", "b c\n")],
+)  # fmt: skip
+def test_two_hundred_thousand_characters_of_subtitles_take_no_time(head: str, unit: str) -> None:
+    text = f"1\n00:00:01,000 --> 00:00:02,500\n{head}{(unit * 200_000)[:200_000]}x\ny z\n"
+    document = read("a.srt", text.encode())
+    assert document.render(document.texts) == text.encode()
+    assert document.render([f"{one} more" for one in document.texts]).count(b"\n") == text.count("\n")
+
+
+@given(st.text("ab ", max_size=40), st.lists(st.sampled_from(["\n", "\r\n"]), max_size=5))
+def test_lines_are_broken_at_the_spaces_nearest_to_equal_lengths(text: str, breaks: list[str]) -> None:
+    chosen: dict[int, str] = {}
+    for number, line_end in enumerate(breaks, start=1):
+        free = [at for at, char in enumerate(text) if char == " " and max(chosen, default=0) < at < len(text) - 1]
+        if free:
+            ideal = len(text) * number / (len(breaks) + 1)
+            chosen[min(free, key=lambda at: abs(at - ideal))] = line_end
+    expected = "".join(chosen.get(at, char) for at, char in enumerate(text))
+    half = len(text) // 2
+    assert wrap([(text[:half], True), ("<b>", False), (text[half:], True)], breaks).replace("<b>", "") == expected
+
+
+def test_a_charset_that_never_comes_takes_no_time() -> None:
+    page = b"<meta " * 30 + b"charset=" + b" " * 5000
+    assert unchanged("a.html", page) == page
+
+
 # Word
 
 
@@ -183,6 +215,40 @@ def test_fields_stay_and_the_text_of_a_link_field_is_translated() -> None:
     text = unpack(translated("a.docx", data))["word/document.xml"].decode()
     assert reference in text
     assert "THREE TWO" in text.partition("HYPERLINK")[2].partition('"end"')[0]
+
+
+def test_fields_within_fields_end_where_their_own_end_is() -> None:
+    begin, end = (f'<w:r><w:fldChar w:fldCharType="{kind}"/></w:r>' for kind in ("begin", "end"))
+    data = docx(f"<w:p>{end}{run('one ')}{begin}{run('two ')}{begin}{run('three ')}{end}{run('four')}</w:p>")
+    assert read("a.docx", data).texts == ("one two four",)
+    assert unpack(unchanged("a.docx", data)) == unpack(data)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "part",
+    [
+        '<w:r><w:fldChar w:fldCharType="begin"/></w:r>',
+        "<w:fldSimple><w:r><w:t>a.b</w:t></w:r></w:fldSimple>",
+        run("a ", "<w:b/>") + run("b "),
+    ],
+)
+def test_tens_of_thousands_of_one_part_take_no_time(part: str) -> None:
+    data = docx(f"<w:p>{run('one ')}{part * 20_011}{run('two')}</w:p>")
+    document = read("a.docx", data)
+    assert unpack(document.render(document.texts)) == unpack(data)
+    document.render([f"{text} more" for text in document.texts])
+
+
+def test_a_part_that_is_listed_often_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = unpack(docx(f"<w:p>{run('one two')}</w:p>"))
+    types = files["[Content_Types].xml"]
+    listed = types.removeprefix(b"<Types>").removesuffix(b"</Types>")
+    read_parts: list[bytes] = []
+    monkeypatch.setattr("dragoman.serve.docx.read_xml", lambda data: read_parts.append(data) or archive.read_xml(data))
+    data = pack(files | {"[Content_Types].xml": b"<Types>" + listed * 11 + b"</Types>"})
+    assert read("a.docx", data).texts == ("one two",)
+    assert len(read_parts) == 2
 
 
 def test_text_in_a_text_box_is_translated_and_so_is_the_text_around_it() -> None:

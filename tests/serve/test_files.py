@@ -1,6 +1,8 @@
 """/translate_file and /download_file: files come in bounded, wait in private, and are soon gone."""
 
+import asyncio
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from wire_server import make_tiny_service
 from dragoman.errors import DataError
 from dragoman.serve import app, files, shelf
 from dragoman.serve.documents import CONTENT_TYPES
+from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Shelf
 
@@ -100,7 +103,7 @@ def test_what_is_missing_is_named(client: TestClient) -> None:
     form = client.post("/translate_file", data={"source": "fr", "target": "en"})
     assert error(form, 400) == "Invalid request: missing file parameter: send a multipart form"
     other = client.post("/translate_file", files={"other": ("a.txt", b"a")})
-    assert error(other, 400) == "Invalid request: missing file parameter"
+    assert error(other, 400) == "Invalid request: missing file parameter: send a multipart form"
 
 
 def test_unknown_languages_and_kinds_of_file_are_refused(client: TestClient) -> None:
@@ -116,13 +119,124 @@ def test_a_file_that_is_too_large_is_refused(client: TestClient) -> None:
 
 
 def test_several_files_and_broken_forms_are_refused(client: TestClient) -> None:
-    expected = "Invalid request: the form cannot be read: send one file, and a few fields"
+    expected = "Invalid request: the multipart form cannot be read: send one file, and a few fields"
     two = [("file", ("a.txt", b"a")), ("file", ("b.txt", b"b"))]
     assert error(client.post("/translate_file", files=two), 400) == expected
     headers = {"content-type": "multipart/form-data"}
     assert error(client.post("/translate_file", content=b"--x\r\n", headers=headers), 400) == expected
-    many = {f"field{number}": "x" for number in range(19)}
-    assert error(client.post("/translate_file", files={"file": ("a.txt", b"a")}, data=many), 400) == expected
+
+
+def test_half_a_character_in_a_field_or_a_name_is_refused(client: TestClient) -> None:
+    for name, source, field in (("a.txt", "+2AE-", "source"), ("a.+2AE-", "fr", "file")):
+        parts = {"source": source, "target": "en"}
+        form = "".join(f'--x\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n' for k, v in parts.items())
+        form += f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\na\r\n--x--\r\n'
+        headers = {"content-type": "multipart/form-data; charset=utf-7; boundary=x"}
+        response = client.post("/translate_file", content=form.encode(), headers=headers)
+        assert error(response, 400) == f"Invalid request: {field} parameter has half a surrogate pair"
+
+
+def test_a_file_that_takes_too_long_is_given_up(kept: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = threading.Event()
+    monkeypatch.setattr(files, "read", lambda name, data: done.wait(60))
+    service = make_tiny_service(file_seconds=0.1)
+    with make_client(service, kept) as client:
+        response = send(client, "a.txt", b"Lame ni.")
+        expected = "this took more than 0.1 seconds: try again later, or send less at once"
+        assert error(response, 503) == expected
+        assert response.headers["retry-after"]
+        done.set()
+    service.close()
+
+
+def test_a_file_is_read_beside_the_loop(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    def here(found: Any) -> Any:
+        threads.append(threading.current_thread().name)
+        return found
+
+    class Watched:
+        texts = property(lambda self: here(("Lame ni.",)))
+        needs_alignment = property(lambda self: here(False))
+
+        def render(self, translations: Any) -> bytes:
+            return here(b"done")
+
+    monkeypatch.setattr(files, "read", lambda name, data: Watched())
+    assert send(client, "a.txt", b"Lame ni.").status_code == 200
+    assert len(threads) == 3
+    assert all(name.startswith("files") for name in threads)
+
+
+# Turns
+
+
+def test_each_client_has_one_turn_at_a_time_and_who_waits_is_called_in_order() -> None:
+    order: list[str] = []
+
+    async def run() -> None:
+        turns = files.Turns(at_once=2, most_waiting=3)
+        end = {name: asyncio.Event() for name in ("anna 1", "anna 2", "ben 1", "cleo 1", "dora 1")}
+
+        async def work(name: str) -> None:
+            async with turns.turn(name.split()[0]):
+                order.append(name)
+                await end[name].wait()
+
+        tasks = {}
+        for name in end:
+            tasks[name] = asyncio.create_task(work(name))
+            await asyncio.sleep(0)
+        assert order == ["anna 1", "ben 1"]  # anna's second waits, and keeps nobody else from a turn
+        with pytest.raises(Refusal, match=r"^a file of yours is waiting already") as refused:
+            await work("anna 2")
+        assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "10"})
+        with pytest.raises(Refusal, match=r"^3 files are waiting, that is all this server can take: try again later"):
+            await work("emil 1")
+        tasks["cleo 1"].cancel()
+        end["ben 1"].set()
+        await settle()
+        assert order == ["anna 1", "ben 1", "dora 1"]
+        end["anna 1"].set()
+        await settle()
+        assert order == ["anna 1", "ben 1", "dora 1", "anna 2"]
+        for event in end.values():
+            event.set()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        assert (turns._busy, turns._waiting) == (set(), {})
+
+    asyncio.run(run())
+
+
+def test_a_turn_that_came_as_it_was_given_up_goes_to_the_next() -> None:
+    async def run() -> None:
+        turns = files.Turns(at_once=1)
+        end = asyncio.Event()
+
+        async def work(name: str) -> str:
+            async with turns.turn(name):
+                await end.wait()
+                return name
+
+        anna = asyncio.create_task(work("anna"))
+        await asyncio.sleep(0)
+        ben, cleo = asyncio.create_task(work("ben")), asyncio.create_task(work("cleo"))
+        await asyncio.sleep(0)
+        anna.cancel()
+        while "ben" not in turns._busy:
+            await asyncio.sleep(0)
+        ben.cancel()  # called, and not yet awake
+        end.set()
+        assert await cleo == "cleo"
+        assert turns._busy == set()
+
+    asyncio.run(run())
+
+
+async def settle() -> None:
+    for _ in range(7):
+        await asyncio.sleep(0)
 
 
 def test_a_server_may_take_no_files(kept: Shelf) -> None:

@@ -1,8 +1,13 @@
 """Traces over HTTP: the explainer's own numbers, within bounds, from a server that keeps none of them."""
 
 import asyncio
+import gc
 import json
+import mmap
+import threading
+import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +23,11 @@ from dragoman.explain.request import parse_request
 from dragoman.serve import insight
 from dragoman.serve.insight import LIMITS, Insight
 from dragoman.serve.keys import hash_key
+from dragoman.serve.models import Models
+from dragoman.serve.rate import TABLE_BYTES, Buckets
 from dragoman.serve.refusal import Refusal
+from dragoman.serve.service import Service
+from tiny_bundle import write_tiny_bundle
 
 TEXT = "Baceba dila gupo."
 
@@ -122,6 +131,17 @@ def test_the_models_and_the_limits_are_told(client: httpx.Client) -> None:
         ("trace", {"text": "a", "beam": 17}, 400, "beam is 17, at most 16 can be explained at once"),
         ("trace", {"text": "a", "top": 51}, 400, "top is 51, at most 50 can be explained at once"),
         ("trace", {"text": "a", "prefix": [5] * 257}, 413, "prefix is too long to explain, at most 256 pieces"),
+        ("trace", {"text": "a", "length_penalty": float("nan")}, 400, "length_penalty is"),
+        ("trace", {"text": "a", "length_penalty": float("inf")}, 400, "length_penalty is"),
+        ("trace", {"text": "a", "length_penalty": 10**400}, 400, "length_penalty is"),
+        ("trace", {"text": "a", "length_penalty": 1e308}, 400, "expected a number from -10 to 10"),
+        ("trace", {"text": "a", "length_penalty": -1e308}, 400, "expected a number from -10 to 10"),
+        ("trace", {"text": "a", "length_penalty": 10}, 200, ""),
+        ("trace", {"text": "a", "length_penalty": -10}, 200, ""),
+        ("trace", {"text": "a", "off": [f"encoder.{'9' * 4301}.self_attention.0"]}, 400, "does not name a head"),
+        ("trace", {"text": "a", "off": ["encoder.999.self_attention.0"]}, 400, "there is no head encoder.999"),
+        ("trace", {"text": "a", "off": ["encoder.0.self_attention.0"] * 501}, 413, "off has 501 heads, at most 500"),
+        ("trace", {"text": "a", "beam": 10**400}, 400, "at most 16 can be explained at once"),
         ("trace", {"text": "a", "source": "zz"}, 400, "zz is not supported"),
         ("trace", {"text": "\u202e <script>\x00"}, 200, ""),
         ("tensors", {"request": {"text": "a"}}, 400, "names is missing, expected a list of tensors"),
@@ -133,7 +153,7 @@ def test_the_models_and_the_limits_are_told(client: httpx.Client) -> None:
     ],
 )
 def test_requests_are_bounded(client: httpx.Client, route: str, body: Any, status: int, message: str) -> None:
-    answer = client.post(f"/explain/{route}", json=body)
+    answer = client.post(f"/explain/{route}", content=json.dumps(body))  # as Python writes it, NaN and all
     assert answer.status_code == status, answer.text
     assert message in answer.json().get("error", "")
 
@@ -164,6 +184,31 @@ def test_who_comes_too_often_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1 <= int(answers[2].headers["retry-after"]) <= 30
 
 
+def test_what_is_more_work_costs_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(insight, "PER_MINUTE", 8.0)
+    body = {"request": {"text": "Ba."}}
+    with serving() as address, httpx.Client(base_url=address, timeout=120) as client:
+        answers = [client.post(f"/explain/{route}", json=body) for route in ("effects", "effects", "importance")]
+        assert client.get("/explain/models").status_code == 200
+    assert [answer.status_code for answer in answers] == [200, 429, 429]
+
+
+def test_a_person_who_clicks_and_looks_is_not_refused() -> None:
+    now = [5.0]
+    buckets = Buckets(insight.PER_MINUTE, mmap.mmap(-1, TABLE_BYTES), lambda: now[0])
+    for click in range(600):
+        now[0] += 2
+        # More than a page asks for at a click: a translation, its tensors in two parts, and one answer.
+        for route in ("trace", "tensors", "tensors", ("importance", "compare", "effects")[click % 3]):
+            assert buckets.take("anna", insight.COSTS.get(route, 1)) == 0
+
+
+def test_what_costs_more_than_there_ever_is_costs_all_of_it() -> None:
+    now = [5.0]
+    two = Buckets(2, mmap.mmap(-1, TABLE_BYTES), lambda: now[0])
+    assert [two.take("anna", 15), two.take("anna", 15)] == [0, 60]
+
+
 def test_a_key_is_asked_for_where_one_is_needed(tmp_path: Path) -> None:
     (tmp_path / "keys").write_text(f"{hash_key('open sesame, open')} anna\n", encoding="utf-8")
     with serving(api_keys=str(tmp_path / "keys")) as address, httpx.Client(base_url=address) as client:
@@ -180,13 +225,105 @@ def test_without_torch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     assert (told["ready"], told["why"]) == (False, "explaining needs torch: pip install 'dragoman[train]'")
 
 
-def test_a_full_queue_is_told() -> None:
+@pytest.fixture
+def service() -> Iterator[Service]:
     service = make_tiny_service()
-    try:
-        full = Insight(service)
-        full._waiting = insight.QUEUE
-        with pytest.raises(Refusal, match="too many traces are waiting") as caught:
-            asyncio.run(full.run(lambda explainer: None, TraceRequest(text="a")))
-        assert caught.value.status == 503
-    finally:
-        service.close()
+    yield service
+    service.close()
+
+
+def test_a_full_queue_is_told(service: Service) -> None:
+    full = Insight(service)
+    full._waiting = insight.QUEUE
+    with pytest.raises(Refusal, match="too many traces are waiting") as caught:
+        asyncio.run(full.run(lambda explainer: None, TraceRequest(text="a")))
+    assert caught.value.status == 503
+
+
+def test_who_asks_for_much_does_not_keep_others_waiting(service: Service) -> None:
+    order: list[str] = []
+    begin = threading.Event()
+
+    async def ask_for(shared: Insight, name: str) -> None:
+        def work(explainer: Explainer) -> None:
+            begin.wait(timeout=60)
+            order.append(name)
+
+        async with shared.place(name):
+            await shared.run(work, TraceRequest(text="Ba."))
+
+    async def ask_all() -> int:
+        shared = Insight(service)
+        asked = [asyncio.create_task(ask_for(shared, "anna")) for _ in range(insight.QUEUE + 7)]
+        await asyncio.sleep(0.05)
+        asked.append(asyncio.create_task(ask_for(shared, "ben")))
+        await asyncio.sleep(0.05)
+        waiting = shared._waiting
+        begin.set()
+        await asyncio.gather(*asked)
+        assert not shared._places
+        return waiting
+
+    assert asyncio.run(ask_all()) == insight.PLACES + 1
+    assert order.index("ben") == insight.PLACES
+    assert len(order) == insight.QUEUE + 8
+
+
+def test_who_waits_too_long_is_told(service: Service) -> None:
+    begun, end = threading.Event(), threading.Event()
+
+    def work(explainer: Explainer) -> None:
+        begun.set()
+        end.wait(timeout=60)
+
+    async def ask_for(shared: Insight) -> None:
+        async with shared.place("anna"):
+            await shared.run(work, TraceRequest(text="Ba."))
+
+    async def ask_all() -> list[Any]:
+        shared = Insight(service)
+        # The first is under way, the second waits for the thread, the third for a place.
+        asked = [asyncio.create_task(ask_for(shared))]
+        await asyncio.to_thread(begun.wait, 60)
+        service.settings = replace(service.settings, timeout_seconds=0.2)
+        asked += [asyncio.create_task(ask_for(shared)) for _ in range(insight.PLACES)]
+        await asyncio.sleep(0.4)
+        end.set()
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    first, *others = asyncio.run(ask_all())
+    assert first is None
+    assert [(one.status, str(one)) for one in others] == [(503, insight.LATE)] * insight.PLACES
+
+
+def test_each_model_is_explained_by_its_own_weights(service: Service, tmp_path: Path) -> None:
+    """Two folders of one name, and the same folders again, as SIGHUP reads them."""
+    folders = [tmp_path / run / "model" for run in ("a", "b")]
+    for seed, (folder, direction) in enumerate(zip(folders, ("fr-en", "en-fr"), strict=True), start=1):
+        write_tiny_bundle(folder, directions=(direction,), seed=seed)
+    shared = Insight(service)
+
+    def explainers() -> list[Explainer]:
+        asked = [TraceRequest(text="Ba.", source=source) for source in ("fr", "en")]
+        return [asyncio.run(shared.run(lambda explainer: explainer, request)) for request in asked]
+
+    def load() -> None:
+        service.models = Models.load([str(folder) for folder in folders], "float32", 1)
+
+    def largest(explainer: Explainer) -> float:
+        return explainer.model.target_embedding.pieces.weight.max().item()
+
+    load()
+    first, second = explainers()
+    assert first.bundle is service.models.pick("fr", "en").bundle
+    assert second.bundle is service.models.pick("en", "fr").bundle
+    assert [id(one) for one in explainers()] == [id(first), id(second)]
+    before, gone = largest(first), weakref.ref(first)
+    del first
+    write_tiny_bundle(folders[0], directions=("fr-en",), seed=5)
+    load()
+    reloaded, _ = explainers()
+    assert reloaded.bundle is service.models.pick("fr", "en").bundle
+    assert largest(reloaded) != before
+    gc.collect()
+    assert gone() is None

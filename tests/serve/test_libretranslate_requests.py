@@ -119,6 +119,22 @@ def test_alternatives_are_there_only_if_some_were_asked_for(client: httpx.Client
     assert "alternatives" not in client.post("/translate", json={**ASKED, "alternatives": 0}).json()
 
 
+def test_details_are_there_only_if_they_were_asked_for(client: httpx.Client) -> None:
+    translator = load(model_folder(*BOTH_WAYS), engine="ctranslate2", compute_type="float32", workers=1)
+    text = f"{FRENCH} {{name}} 1789 https://example.org/x"  # more than so small a model can carry over by itself
+    expected = translator.translate(text, source="fr", target="en")
+    assert expected.warnings
+    for how in ("json", "data", "params"):
+        answer = client.post("/translate", **{how: {**ASKED, "q": text, "details": "true"}}).json()
+        assert answer["translatedText"] == expected.text
+        assert answer["confidence"] == pytest.approx(expected.confidence, abs=1e-3)
+        assert answer["warnings"] == list(expected.warnings)
+    batch = client.post("/translate", json={**ASKED, "q": [text, ""], "details": True}).json()
+    assert (batch["confidence"][1], batch["warnings"]) == (1.0, [list(expected.warnings), []])
+    for details in ({}, {"details": False}, {"details": ""}):
+        assert list(client.post("/translate", json={**ASKED, **details}).json()) == ["translatedText"]
+
+
 def test_html_keeps_its_tags(client: httpx.Client) -> None:
     answer = client.post("/translate", json={**ASKED, "q": f"<p id='a'>{FRENCH}</p><hr>", "format": "html"}).json()
     assert answer["translatedText"].startswith("<p id='a'>")
@@ -197,6 +213,7 @@ def test_the_server_is_well(client: httpx.Client) -> None:
         ({"format": "xml"}, "xml format is not supported"),
         ({"alternatives": "many"}, "Invalid request: alternatives parameter is not a number"),
         ({"alternatives": 1.5}, "Invalid request: alternatives parameter is not a number"),
+        ({"details": "maybe"}, "Invalid request: details parameter is neither true nor false"),
         ({"alternatives": 10_000}, "Invalid request: 10000 alternatives, at most 3"),
         ({"q": 5}, "Invalid request: q parameter is not text"),
         ({"q": [["a"]]}, "Invalid request: q parameter is not text"),

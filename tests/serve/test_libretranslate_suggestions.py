@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wire_server import serving
 
+from dragoman.errors import ConfigError
 from dragoman.recipe import CorpusConfig
-from dragoman.serve import suggestions
+from dragoman.serve import run, suggestions
 from dragoman.serve.refusal import Refusal
+from dragoman.serve.settings import Settings
 from dragoman.text.corpus import corpus_languages, read_pairs
 
 ASKED = {"q": "Le chat dort.", "s": "The cat is asleep.", "source": "fr", "target": "en"}
@@ -120,3 +122,22 @@ def test_half_a_line_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         suggestions.append(file, "deux\ttwo\n")
     monkeypatch.undo()
     assert file.read_text() == "un\tone\n"
+
+
+def test_a_folder_that_cannot_be_is_told_at_the_start_and_is_503_later(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    kept = str(tmp_path / "file" / "better.tsv")
+    with pytest.raises(
+        ConfigError, match=r"^cannot write to the folder .*file \(File exists\): choose another file for"
+    ):
+        run.prepare_folders(Settings(suggestions=kept, files=False))
+    with pytest.raises(Refusal, match=r"^the suggestion could not be kept: try again later$") as caught:
+        suggestions.append(suggestions.file_of(kept, "fr", "en"), "un\tone\n")
+    assert caught.value.status == 503
+
+
+def test_the_folders_of_a_server_are_made_when_it_starts(tmp_path: Path) -> None:
+    run.prepare_folders(
+        Settings(suggestions=str(tmp_path / "a" / "b.tsv"), glossary_dir=str(tmp_path / "c" / "d"), files=False)
+    )
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "c", "d"]

@@ -363,6 +363,26 @@ async def test_one_client_cannot_take_all_places_of_the_queue() -> None:
 
 
 @in_loop
+async def test_what_is_made_ready_has_a_place_of_the_queue_and_keeps_it() -> None:
+    engine = Engine()
+    batcher = make(engine, queue_limit=2)
+    with batcher.place("anna"):
+        assert batcher.num_requests == 1
+        with pytest.raises(Refusal), batcher.place("anna"):  # half of the queue is anna's
+            pass
+        with batcher.place("ben"):
+            with pytest.raises(Refusal, match=r"^2 requests are waiting"), batcher.place("cleo"):
+                pass
+            with pytest.raises(Refusal, match=r"^2 requests are waiting"):
+                await batcher.submit("cleo", "k", ["c"], [1])
+        assert batcher.num_requests == 1
+    own = ask(batcher, "anna", ["a"])
+    await finish_all(engine)
+    assert own.result() == ["A/k"]
+    assert batcher.num_requests == 0
+
+
+@in_loop
 async def test_batches_are_counted() -> None:
     engine, counted, now = Engine(), [], [0.0]
     batcher = make(engine, on_batch=counted.append, clock=lambda: now[0])

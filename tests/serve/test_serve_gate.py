@@ -15,9 +15,9 @@ from starlette.routing import Route
 from starlette.types import Message
 
 from dragoman.serve.access_log import AccessLog, note
-from dragoman.serve.gate import Gate
+from dragoman.serve.gate import FREE_BYTES, HELD_BYTES, Gate, bearer_key
 from dragoman.serve.metrics import Metrics, table_bytes
-from dragoman.serve.refusal import Refusal
+from dragoman.serve.refusal import Refusal, render
 from dragoman.serve.routes import RouteNames
 from dragoman.serve.settings import Settings
 
@@ -25,7 +25,7 @@ from dragoman.serve.settings import Settings
 class Place:
     """A gate around a small application, a log and counters."""
 
-    def __init__(self, folder: Path, **changes: Any) -> None:
+    def __init__(self, folder: Path, held_bytes: int = HELD_BYTES, **changes: Any) -> None:
         self.log_file = folder / "access.log"
         self.reached = asyncio.Event()
         self.was_cancelled = False
@@ -42,10 +42,11 @@ class Place:
         self.metrics.name_routes(names.all)
         self.gate = Gate(
             Starlette(routes=routes),
-            settings=Settings(body_bytes=1009, file_bytes=2003, timeout_seconds=0.1, **changes),
+            settings=Settings(**{"body_bytes": 1009, "file_bytes": 2003, "timeout_seconds": 0.1, **changes}),
             metrics=self.metrics,
             log=AccessLog(str(self.log_file)),
             routes=names,
+            held_bytes=held_bytes,
         )
 
     async def _echo(self, request: Request) -> Response:
@@ -177,6 +178,40 @@ def test_files_are_no_larger_than_other_bodies_where_none_are_taken(place: Calla
     asyncio.run(run())
 
 
+def test_all_bodies_together_are_bounded_and_small_ones_always_fit(place: Callable[..., Place]) -> None:
+    async def run() -> None:
+        size = 5 * FREE_BYTES
+        here = place(held_bytes=2 * (size - FREE_BYTES), body_bytes=size, timeout_seconds=60)
+        held = [Call("/echo", body(b"x" * size)[:1]) for _ in range(2)]  # their ends do not come
+        tasks = [asyncio.create_task(call.run(here)) for call in held]
+        await asyncio.sleep(0)
+        refused, small = Call("/echo", body(b"x" * size)), Call("/echo", body(b"x" * FREE_BYTES))
+        await asyncio.gather(refused.run(here), small.run(here))
+        assert (refused.status, refused.headers["retry-after"], small.status) == (503, "5", 200)
+        expected = "too many large requests are under way: try again later, or send less at once"
+        assert refused.json == {"error": expected}
+        held[0].hang_up.set()
+        await tasks[0]
+        again = Call("/echo", body(b"x" * size))
+        await again.run(here)
+        assert again.status == 200
+        for call in held:
+            call.hang_up.set()
+        await asyncio.gather(*tasks)
+        assert here.gate._held_bytes == 0
+
+    asyncio.run(run())
+
+
+def test_the_largest_body_that_is_allowed_fits_alone(place: Callable[..., Place]) -> None:
+    async def run() -> None:
+        here, call = place(held_bytes=1, body_bytes=100_003), Call("/echo", body(b"x" * 50_000, b"x" * 50_003))
+        await call.run(here)
+        assert call.status == 200
+
+    asyncio.run(run())
+
+
 def test_a_body_that_does_not_come_is_not_waited_for(place: Callable[..., Place]) -> None:
     async def run() -> None:
         here, call = place(), Call("/v2/translate", body(b"slow")[:1])
@@ -260,6 +295,21 @@ def test_the_log_has_neither_query_strings_nor_the_names_of_files(place: Callabl
         assert (nowhere["route"], nowhere["status"], len(nowhere["path"])) == ("other", 404, 100)
 
     asyncio.run(run())
+
+
+def test_a_refusal_can_say_anything() -> None:
+    assert json.loads(bytes(render("/translate", 400, "\ud801 is not supported").body)) == {
+        "error": "? is not supported"
+    }
+
+
+@pytest.mark.parametrize(
+    ("header", "key"),
+    [("Bearer abc", "abc"), ("bearer  abc ", "abc"), ("DeepL-Auth-Key abc", None), ("abc", None), (None, None)],
+)
+def test_a_key_may_stand_in_the_header(header: str | None, key: str | None) -> None:
+    headers = [(b"authorization", header.encode())] if header else []
+    assert bearer_key(Request({"type": "http", "headers": headers})) == key
 
 
 def test_a_refusal_says_when_to_come_again_in_whole_seconds() -> None:

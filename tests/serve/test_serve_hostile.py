@@ -1,15 +1,21 @@
 """Hostile input: whatever comes over the wire, the answer is no 500, and the next client is served."""
 
+import contextlib
 import json
 import socket
+import threading
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import wire_server
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from server_process import Server, eventually, serving
 
+from dragoman.serve import protocol
 from tiny_bundle import write_tiny_bundle
 
 PATHS = ("/translate", "/detect", "/suggest", "/v2/translate", "/translate_file")
@@ -74,6 +80,21 @@ def test_bodies_that_make_no_sense_are_refused(server: Server, path: str, body: 
         assert status in (200, 400, 403, 404, 413, 415, 422), (kind, status)
 
 
+@pytest.mark.parametrize("charset", ["utf-7", "unicode_escape", "utf-16", "idna", "undefined", "rot13", "\xff"])
+@pytest.mark.parametrize("path", PATHS)
+def test_forms_in_any_encoding_get_no_500(server: Server, path: str, charset: str) -> None:
+    form = b"".join(
+        b'--x\r\nContent-Disposition: form-data; name="%b"%b\r\n\r\n%b\r\n' % part
+        for part in (
+            (b"q", b"", b"+2AE- \\ud800"), (b"source", b"", b"+2AE-\\ud800"), (b"target", b"", b"en"),
+            (b"text", b"", b"+2AE-\\ud800"), (b"target_lang", b"", b"+2AE-\\ud800"),
+            (b"file", b'; filename="a.+2AE-\\ud800"', b"a"),
+        )
+    )  # fmt: skip
+    kind = f"multipart/form-data; charset={charset}; boundary=x"
+    assert status_of(server.raw(post(path, kind, form + b"--x--\r\n"))) in (200, 400, 403)
+
+
 def test_ten_megabytes_of_brackets_are_refused_before_they_are_read(server: Server) -> None:
     answer = server.request("/translate", body=b"[" * 10_000_000, headers={"Content-Type": "application/json"})
     assert answer.status == 413
@@ -127,6 +148,93 @@ def test_many_idle_connections_keep_nobody_out(server: Server) -> None:
     assert server.translate("Lame ni.").status == 200
     for connection in connections:
         connection.close()
+
+
+def test_more_connections_than_there_is_room_for_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "MOST_CONNECTIONS", 3)
+    with wire_server.serving() as url:
+        port = int(url.rpartition(":")[2])
+        held = [socket.create_connection(("127.0.0.1", port)) for _ in range(3)]
+        for connection in held:  # answered, and kept
+            connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert status_of(connection.recv(4096)) == 200
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as late:
+            answer = late.recv(4096)
+            assert status_of(answer) == 503
+            assert b"Retry-After: 5" in answer
+            assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"] == "too many connections: try again later"
+        held.pop().close()
+        eventually(lambda: urllib.request.urlopen(f"{url}/health", timeout=60).status == 200)
+        for connection in held:
+            connection.close()
+
+
+@contextlib.contextmanager
+def unread_answer(url: str) -> Iterator[socket.socket]:
+    """A connection with an answer of megabytes, of which only the beginning was read."""
+    text = "a" * (12 << 20)
+    body = json.dumps({"q": text, "source": "en", "target": "en"}).encode()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(60)
+        connection.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+        connection.sendall(post("/translate", "application/json", body).replace(b"Connection: close\r\n", b""))
+        assert status_of(connection.recv(64)) == 200
+        yield connection
+
+
+def read_all(connection: socket.socket) -> int:
+    """How many bytes come before the connection ends."""
+    total = 0
+    with contextlib.suppress(ConnectionError):
+        while part := connection.recv(1 << 20):
+            total += len(part)
+    return total
+
+
+def test_a_client_that_never_reads_its_answer_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "STALL_SECONDS", 0.3)
+    lost = watch_for_lost(monkeypatch)
+    with wire_server.serving(char_limit=0, body_bytes=20 << 20) as url, unread_answer(url) as connection:
+        assert lost.wait(60)
+        assert read_all(connection) < 12 << 20
+
+
+def test_a_client_that_reads_slowly_gets_all_of_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "STALL_SECONDS", 2.0)
+    with wire_server.serving(char_limit=0, body_bytes=20 << 20) as url, unread_answer(url) as connection:
+        total = 0
+        for _ in range(17):
+            time.sleep(0.3)
+            total += len(connection.recv(1 << 16))
+        while total < 12 << 20:
+            part = connection.recv(1 << 20)
+            assert part
+            total += len(part)
+
+
+def test_a_client_that_never_reads_does_not_keep_the_server_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "STOPPING_STALL_SECONDS", 0.3)
+    lost = watch_for_lost(monkeypatch)
+    with contextlib.ExitStack() as stack:
+        serving_one = stack.enter_context(contextlib.ExitStack())
+        url = serving_one.enter_context(wire_server.serving(char_limit=0, body_bytes=20 << 20))
+        stack.enter_context(unread_answer(url))
+        assert not lost.is_set()
+        serving_one.close()
+        assert lost.is_set()
+
+
+def watch_for_lost(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when a server in this process has let a connection go."""
+    lost, ending = threading.Event(), protocol.Protocol.connection_lost
+
+    def connection_lost(self: protocol.Protocol, exc: Exception | None) -> None:
+        ending(self, exc)
+        lost.set()
+
+    monkeypatch.setattr(protocol.Protocol, "connection_lost", connection_lost)
+    return lost
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

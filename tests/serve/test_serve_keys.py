@@ -1,6 +1,8 @@
 """Keys, rates and settings: who may come in, and how often."""
 
 import mmap
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +10,14 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
+from wire_server import make_tiny_service
 
 from dragoman.bundle import box
 from dragoman.cli import serve
 from dragoman.cli.serve import command
 from dragoman.errors import ConfigError
+from dragoman.serve.app import build
 from dragoman.serve.keys import Keys, hash_key, make_key
 from dragoman.serve.rate import TABLE_BYTES, Buckets
 from dragoman.serve.run import bind
@@ -156,6 +161,37 @@ def test_settings_that_cannot_be_are_refused(changes: dict[str, Any], message: s
     assert str(error.value) == message
 
 
+@pytest.mark.parametrize(
+    ("changes", "seconds"),
+    [
+        ({}, 60 + 600),
+        ({"timeout_seconds": 700.0}, 700 + 700),
+        ({"files": False}, 60 + 60),
+        ({"shutdown_seconds": 7.0}, 7),
+    ],
+)
+def test_sigterm_waits_for_the_slowest_request_unless_told_otherwise(changes: dict[str, Any], seconds: float) -> None:
+    assert Settings(**changes).patience_seconds == seconds
+
+
+def test_a_server_may_explain_nothing_and_its_page_still_translates() -> None:
+    service = make_tiny_service(explain=False)
+    client = TestClient(build(service))
+    told = client.get("/explain/models").json()
+    assert (told["ready"], told["why"]) == (False, "explaining is switched off here (--no-explain)")
+    assert [(one["source"], one["target"]) for one in told["models"]] == [("fr", "en"), ("en", "fr")]
+    assert client.post("/explain/trace", json={"text": "Lame ni."}).status_code == 404
+    service.close()
+
+
+@pytest.fixture(autouse=True)
+def hangup() -> Iterator[None]:
+    """The command ignores SIGHUP until there is something to load anew; the tests do not."""
+    before = signal.getsignal(signal.SIGHUP)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def test_the_command_line_offers_every_setting_with_its_default() -> None:
     chosen = command.make_context("serve", []).params
     chosen.pop("hash_key")
@@ -173,6 +209,7 @@ def test_what_the_command_line_is_told_is_what_the_server_gets(monkeypatch: pyte
     words = "--model a --model b --port 0 --rate 1.5 --no-files --log-text --api-keys keys.txt --compute-type float32"
     result = CliRunner().invoke(command, words.split())
     assert result.exit_code == 3
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     assert told == [
         Settings(
             model=("a", "b"), port=0, rate=1.5, files=False, log_text=True, api_keys="keys.txt", compute_type="float32"

@@ -214,6 +214,52 @@ def test_a_request_on_its_way_at_sigterm_is_still_answered(server: Server, model
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+def test_while_it_finishes_what_it_accepted_others_are_refused_at_once(model: Path, workers: int) -> None:
+    body = json.dumps({"q": TEXT, "source": "fr", "target": "en"}).encode()
+    head = f"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+    with serving(model, "--workers", str(workers)) as server, server.connect() as connection:
+        connection.sendall(head.encode() + b"\r\n" + body[:7])
+        # One of as many as there are workers, and a few more: by then the first connection was accepted too.
+        assert all(server.request("/health").status == 200 for _ in range(7))
+        server.signal(signal.SIGTERM)
+        assert eventually(lambda: is_refused(server))
+        assert server.process.poll() is None
+        connection.sendall(body[7:])
+        received = b""
+        while part := connection.recv(4096):
+            received += part
+        assert received.startswith(b"HTTP/1.1 200")
+        assert server.process.wait(PATIENCE_SECONDS) == 0
+
+
+def is_refused(server: Server) -> bool:
+    try:
+        with server.connect():
+            return False
+    except ConnectionRefusedError:
+        return True
+
+
+EARLY_HANGUP = """
+import os, signal
+from dragoman.serve import worker
+load = worker.make_service
+def make_service(*arguments):
+    os.kill(os.getpid(), signal.SIGHUP)
+    return load(*arguments)
+worker.make_service = make_service
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sighup_while_the_models_are_loaded_is_heeded_when_they_are(model: Path, workers: int) -> None:
+    with serving(model, "--workers", str(workers), before=EARLY_HANGUP) as server:
+        eventually(lambda: server.metric("dragoman_reloads_total") == workers)
+        assert server.translate(TEXT).status == 200
+        assert server.stop() == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
 def test_sighup_loads_the_models_anew_and_drops_no_request(tmp_path: Path, workers: int) -> None:
     folder = write_tiny_bundle(tmp_path / "model").path
     with serving(folder, "--workers", str(workers)) as server:

@@ -2,7 +2,8 @@
 
 import asyncio
 import mmap
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
+from wire_server import make_tiny_service
 
 from dragoman.errors import BundleError
-from dragoman.serve.access_log import AccessLog
+from dragoman.serve.access_log import AccessLog, begin
+from dragoman.serve.direction import translate_each
 from dragoman.serve.keys import Keys, hash_key, make_key
 from dragoman.serve.metrics import Metrics, table_bytes
-from dragoman.serve.models import Models
+from dragoman.serve.models import Model, Models, Options
 from dragoman.serve.rate import TABLE_BYTES, Buckets
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Client, Service
 from dragoman.serve.settings import Settings
 from dragoman.translator import Glossary, Term, Translator, load
 from dragoman.translator.markup import parse
+from dragoman.translator.prepare import Prepared
 from tiny_bundle import tiny_texts, write_tiny_bundle
 
 ANNA, BEN = Client("anna", False), Client("ben", False)
@@ -72,6 +76,8 @@ TEXTS = [
     "12 345",
     "Baceba 17 {name} dila https://example.org/x gula.",
     " ".join(tiny_texts(29, seed=5)).replace(".", ",") + " fin.",  # one sentence, too long for the model
+    "BACEBA DILA LAME NI!",
+    "Baceba dila. GULA PORU FO LA. Ru me.",
 ]
 
 
@@ -141,6 +147,21 @@ def test_a_page_keeps_its_tags(models: Models, alone: Translator) -> None:
         assert "<b>" in found.text
         assert f"</p><pre>x = 1</pre><p>{alone.translate('Lame.').text}</p>" in found.text
         assert other.text == f"<i>{alone.translate('Gula.').text}</i>"
+        service.close()
+
+    asyncio.run(run())
+
+
+def test_what_is_shouted_comes_back_shouted_and_with_its_tags_in_place(models: Models, alone: Translator) -> None:
+    async def run() -> None:
+        service = make(models)
+        source = "<p>BACEBA <b>DILA GULA</b> LAME NI.</p><p>Ru <i>me</i>.</p>"
+        (found,) = await service.translate([source], "fr", "en", client=ANNA, markup=parse)
+        page = parse(source)
+        assert found.text == page.render([alone.translate(text, align=True) for text in page.texts])
+        shouted, calm = found.sentences
+        assert (shouted.source, shouted.target) == ("BACEBA DILA GULA LAME NI.", shouted.target.upper())
+        assert calm.target != calm.target.upper()
         service.close()
 
     asyncio.run(run())
@@ -238,6 +259,116 @@ def test_a_request_that_takes_too_long_is_given_up(models: Models, monkeypatch: 
         assert refused.value.message == "this took more than 0.1 seconds: try again later, or send less at once"
         assert refused.value.headers["Retry-After"]
         assert service._batcher.num_requests == 0
+        service.close()
+
+    asyncio.run(run())
+
+
+class Gates:
+    """Long texts are made ready only when the test says so; `began` counts them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.open = threading.Event()
+        self.began = 0
+        prepare = Model.prepare
+
+        def wait(model: Model, texts: Sequence[str], options: Options) -> Prepared:
+            if sum(map(len, texts)) > 2000:
+                self.began += 1
+                assert self.open.wait(60)
+            return prepare(model, texts, options)
+
+        monkeypatch.setattr(Model, "prepare", wait)
+
+
+def test_long_texts_that_are_made_ready_keep_nobody_waiting(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        service, gates = make(models, beam=1), Gates(monkeypatch)
+        text = "Baceba. " * 257
+        long = [asyncio.create_task(service.translate([text], "fr", "en", client=ANNA)) for _ in range(7)]
+        await asyncio.sleep(0)
+        await service.translate(["Lame ni."], "fr", "en", client=BEN)
+        assert not any(one.done() for one in long)
+        gates.open.set()
+        await asyncio.gather(*long)
+        service.close()
+
+    asyncio.run(run())
+
+
+def test_a_full_queue_refuses_before_anything_is_made_ready(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        service, gates = make(models, beam=1, queue_limit=2), Gates(monkeypatch)
+        text = "Baceba. " * 257
+        held = [asyncio.create_task(service.translate([text], "fr", "en", client=one)) for one in (ANNA, BEN)]
+        await asyncio.sleep(0)
+        for texts in ([text], ["Lame."]):
+            with pytest.raises(Refusal, match=r"^2 requests are waiting") as refused:
+                await service.translate(texts, "fr", "en", client=Client("cleo", False))
+            assert refused.value.status == 503
+        with pytest.raises(Refusal, match=r"^2 requests are waiting"):
+            await service.detect_each([text], Client("cleo", False))
+        gone = held.pop()
+        gone.cancel()
+        await asyncio.wait([gone])
+        assert len(await service.translate(["Lame."], "fr", "en", client=Client("cleo", False))) == 1
+        gates.open.set()
+        await asyncio.gather(*held)
+        assert gates.began == 2
+        service.close()
+
+    asyncio.run(run())
+
+
+def test_languages_of_long_texts_are_found_out_beside_the_loop(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    def watched(text: str, served: set[str]) -> list[tuple[str, float]]:
+        threads.append(threading.current_thread().name)
+        return [("fr", 1.0)]
+
+    async def run() -> None:
+        service = make(models)
+        found = await service.detect_each(["Je suis là. " * 17] * 11, ANNA)
+        assert found == [[("fr", 1.0)]] * 11
+        service.close()
+
+    monkeypatch.setattr("dragoman.serve.service.detect", watched)
+    asyncio.run(run())
+    assert len(threads) == 11
+    assert all(name.startswith("prepare") for name in threads)
+
+
+# The log
+
+
+def test_a_request_in_several_languages_is_one_line() -> None:
+    async def run() -> None:
+        service = make_tiny_service(directions=("fr-en", "de-en"), log_text=True)
+        notes = begin()
+        texts, sources = ["Baceba. Dila.", "Lame ni.", "Gula.", "Same."], ["fr", "de", "fr", "en"]
+        found = await translate_each(service, texts, sources, "en", client=ANNA)
+        assert notes == {
+            "source": "fr,de,en",
+            "target": "en",
+            "texts": 4,
+            "characters": sum(map(len, texts)),
+            "sentences": 4,
+            "text": texts,
+            "translation": [one.text for one in found],
+        }
+        service.close()
+
+    asyncio.run(run())
+
+
+def test_a_language_that_is_none_is_not_logged() -> None:
+    async def run() -> None:
+        service = make_tiny_service()
+        notes = begin()
+        with pytest.raises(Refusal, match=r"^a secret is not supported$"):
+            await translate_each(service, ["Lame.", "Gula."], ["fr", "a secret"], "en", client=ANNA)
+        assert notes == {}
         service.close()
 
     asyncio.run(run())

@@ -197,6 +197,17 @@ def test_long_sentences_are_cut_to_size_without_loss(sentence, max_pieces, count
         assert parts == [sentence]
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("unit", ["!", "?!", '!"', ".)", " ", " \u00a0", " –", ";", "; ", ", ", "。", "\u0301"])
+def test_a_long_sentence_of_one_thing_is_cut_in_no_time(unit):
+    sentence = "a" + (unit * 200_000)[:200_000] + "b"
+    assert "".join(split_long(sentence, 60_007, len)) == sentence
+
+
+def test_a_cut_may_follow_a_run_of_marks_that_began_far_away():
+    assert split_long("a" * 5 + "!" * 9 + " " + "b" * 15, 25, len) == ["a" * 5 + "!" * 9 + " ", "b" * 15]
+
+
 @pytest.mark.parametrize(
     ("sentence", "expected"),
     [

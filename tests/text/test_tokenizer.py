@@ -302,6 +302,18 @@ def test_threads_may_share_a_tokenizer(monkeypatch: pytest.MonkeyPatch) -> None:
     assert results == [expected] * 5
 
 
+def test_no_more_words_are_kept_than_there_is_room_for_and_no_long_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.text.tokenizer.CACHED_WORDS", 31)
+    tokenizer = learned()
+    long = "abc" * 17_001
+    for text in (f"le {long} chat", long[:33], long[:32], " ".join(map(str, range(29)))):
+        assert tokenizer.ids_batch([text, "le chat"])[0] == tokenizer.encode(text).ids
+    assert {"le", "chat", long[:32], "28"} <= set(tokenizer._word_ids)
+    assert max(map(len, tokenizer._word_ids)) == 32
+    tokenizer.ids_batch([" ".join(map(str, range(997)))])
+    assert len(tokenizer._word_ids) <= 31
+
+
 def test_importing_needs_no_torch_and_sets_no_environment() -> None:
     program = (
         "import os, sys; before = dict(os.environ); import dragoman.text.tokenizer;"

@@ -15,7 +15,7 @@ from dragoman.translator.carry import (
     missing_numbers,
     missing_verbatims,
 )
-from dragoman.translator.glossary import Glossary, Term, is_used
+from dragoman.translator.glossary import Glossary, Term, find_places, is_used
 from dragoman.translator.translation import Link
 
 
@@ -83,6 +83,19 @@ def test_there_is_nothing_to_translate_without_letters_of_its_own(text: str, not
     assert has_nothing_to_translate(text) is nothing
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("head", "unit"),
+    [("", "A"), ("", "a."), ("a@", "b"), ("a@", ".b"), ("%", "0"), ("%1", "1"), ("%1.", "1"), ("%(", "a"), ("", "%%"),
+     ("{", "{a"), ("", "1."), ("1", " 111"), ("", "1:"), ("", "www."), ("a", " ")],
+)  # fmt: skip
+def test_two_hundred_thousand_letters_are_looked_through_in_no_time(head: str, unit: str) -> None:
+    text = head + (unit * 200_000)[:200_000]
+    carried = find_carried(text)
+    assert all(text[one.start : one.end] == one.text for one in carried.verbatims)
+    has_nothing_to_translate(text)
+
+
 # Glossary
 
 
@@ -105,6 +118,19 @@ def test_a_term_with_signs_is_taken_letter_by_letter() -> None:
 )
 def test_a_term_is_used_if_it_stands_there_as_whole_words(target: str, used: bool) -> None:
     assert is_used(Term("vache", "bovine animal"), target) is used
+
+
+def test_a_term_of_a_script_without_spaces_is_used_within_other_letters() -> None:
+    assert is_used(Term("cat", "猫"), "私の猫は")
+    assert not is_used(Term("cat", "feline"), "felines")
+
+
+def test_the_places_of_terms_are_those_of_the_text_as_it_is_written() -> None:
+    street, cat = Term("STRASSE  nord", "north street"), Term("chat", "feline")
+    text = "Die Straße \tNord, un Chat, achat"
+    places = find_places([street, cat], text)
+    assert [(text[one.start : one.end], one.term) for one in places] == [("Straße \tNord", street), ("Chat", cat)]
+    assert find_places([], text) == ()
 
 
 def test_a_glossary_is_read_from_a_file(tmp_path: Path) -> None:

@@ -126,6 +126,30 @@ def test_a_hundred_thousand_brackets_take_no_time(part: str) -> None:
     markup.render([f"{text} more" for text in markup.texts])
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("head", "part", "tail"),
+    [
+        ("", "<b translate=no><b translate=yes>", "<p>x</p>"),
+        ("", "<code>a</code> ", ""),
+        ("", "<code>a.b</code> ", ""),
+        ("", "x<b>y</b> ", ""),
+        ("", "<b>x</b>&nbsp;", ""),
+    ],
+)
+def test_a_page_of_nothing_but_one_thing_takes_no_time(head: str, part: str, tail: str) -> None:
+    page = head + part * (100_003 // len(part)) + tail
+    markup = parse(page)
+    rendered = markup.render([f"{text} more" for text in markup.texts])
+    assert Counter(tokenize(page))[tokenize(part)[0]] == Counter(tokenize(rendered))[tokenize(part)[0]]
+
+
+def test_spelled_characters_are_spelled_again_however_many_there_are() -> None:
+    page = "".join(f"x<b>y</b>&#{number};" for number in range(0xE000, 0xF000))
+    (text,) = parse(page).texts
+    assert parse(page).render([text.upper()]).count("&#") == 0x1000
+
+
 def test_thousands_of_elements_one_in_the_other_are_rendered() -> None:
     depth = 10_007
     page = "one " + "<b>" * depth + "two" + "</b>" * depth + " three"

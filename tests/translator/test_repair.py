@@ -1,12 +1,15 @@
 """What goes wrong is noticed, decoded again another way, and told if it stays."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from fake_engine import fake_translator
 
 from dragoman.engine.engine import DecodeOptions, Demand
-from dragoman.translator import Glossary, Sampling, Term
+from dragoman.translator import Glossary, Sampling, Term, load
+from dragoman.translator.glossary import is_used
+from tiny_bundle import tiny_texts, write_tiny_bundle
 
 LOOP = "so so so so so so so so so"
 
@@ -181,9 +184,50 @@ def test_a_term_is_demanded_when_it_is_not_used() -> None:
     assert engine.calls[-1].demands[0].must == (tuple(translator._tokenizer.ids_batch(["bovine animal"])[0]),)
 
 
+def test_a_term_is_put_into_the_source_for_an_engine_that_cannot_be_told_what_must_appear() -> None:
+    def answer(text: str, options: DecodeOptions, demand: Demand) -> list[str]:
+        return ["The bovine sleeps." if "bovine" in text else "The cow sleeps."]
+
+    translator, engine = fake_translator(answer, lacking="phrases that must appear")
+    translation = translator.translate("La vache dort.", glossary=Glossary([Term("vache", "bovine")]))
+    assert (translation.text, translation.warnings) == ("The bovine sleeps.", ())
+    assert engine.calls[-1].sources == ["La bovine dort."]
+
+
+def test_what_is_around_a_term_is_translated_where_nothing_else_helps() -> None:
+    def answer(text: str, options: DecodeOptions, demand: Demand) -> list[str]:
+        return [{"La": "The", "et l'": "and the", "dort.": "sleeps."}.get(text, "They sleep.")]
+
+    translator, _ = fake_translator(answer, lacking="phrases that must appear")
+    glossary = Glossary([Term("vache", "bovine"), Term("oie", "fowl")])
+    translation = translator.translate("La vache et l'oie dort.", glossary=glossary)
+    assert translation.text == "The bovine and the fowl sleeps."
+    assert translation.warnings == ("translated in 3 parts, put together again",)
+    assert translator.translate("Vache", glossary=glossary).text == "Bovine"
+    assert "a@b.example" in translator.translate("La vache et a@b.example", glossary=glossary).text
+
+
+def test_a_term_always_appears_in_what_ctranslate2_translates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAGOMAN_CACHE", str(tmp_path / "cache"))
+    model = write_tiny_bundle(tmp_path / "model").path
+    translator = load(model, engine="ctranslate2", compute_type="float32", workers=1)
+    term = Term("vache", "bovine animal")
+    texts = [*(f"{text} vache {text}" for text in tiny_texts(5)), "vache", "L'vache!", "LA VACHE DORT ICI."]
+    for translation in translator.translate(texts, glossary=Glossary([term])):
+        assert is_used(term, translation.text), translation
+
+
+def test_a_source_that_its_terms_make_too_long_is_not_sent() -> None:
+    translator, engine = fake_translator(lambda *_: ["nothing of it"], lacking="phrases", max_length=13)
+    term = Term("vache", "bovine " * 19)
+    assert is_used(term, translator.translate("La vache.", glossary=Glossary([term])).text)
+    assert max(len(ids) for call in engine.calls for ids in call.ids) <= 13
+
+
 def test_a_term_that_could_not_be_used_is_told() -> None:
-    translator, _ = fake_translator(lambda *_: ["The cow sleeps."], lacking="phrases that must appear")
-    warnings = translator.translate("La vache dort.", glossary=Glossary([Term("vache", "bovine")])).warnings
+    translator, _ = fake_translator(lambda *_: ["See www.vache.example now."], lacking="phrases that must appear")
+    glossary = Glossary([Term("vache", "bovine")])
+    warnings = translator.translate("Voir www.vache.example ici.", glossary=glossary).warnings
     assert warnings == ("'vache' did not become 'bovine', as the glossary says",)
 
 

@@ -16,6 +16,8 @@ from dragoman.engine.engine import DecodeOptions, Demand
 from dragoman.errors import BundleError, ConfigError, LengthError
 from dragoman.translator import Link, Sampling, Translation, load
 from dragoman.translator.drafts import Scribe
+from dragoman.translator.options import Settings
+from dragoman.translator.prepare import prepare
 from tiny_bundle import tiny_texts, tiny_tokenizer, write_tiny_bundle
 
 BLANKS = " \t\u00a0\u202f\u3000"
@@ -225,6 +227,18 @@ def test_a_hundred_thousand_characters_lose_nothing() -> None:
     translator, _ = fake_translator(lambda text, *_: [text])
     text = "la" * 50_000
     assert translator.translate(text, guards=False).text == text
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("head", "unit"),
+    [("", "A"), ("", "A@"), ("%", "0"), ("", "!"), ("a", " "), ("a –", " "), ("", ' "'), ("", ".)"), ("", "{"),
+     ("", "\u0301"), ("a", "\x01"), ("", "A. ")],
+)  # fmt: skip
+def test_a_hundred_thousand_characters_of_any_kind_are_prepared_in_no_time(head: str, unit: str) -> None:
+    text = head + (unit * 100_000)[:100_000] + "b"
+    prepared = prepare([text], Scribe(tiny_tokenizer(()), "en"), "fr", 509, Settings())
+    assert "".join(segment.text for segment in prepared.segments[0]) == text
 
 
 # For real

@@ -35,3 +35,23 @@ def test_the_thread_under_the_pointer_has_the_rnns_own_weight(reader: Reader, as
 def test_an_rnn_s_translation_is_that_of_the_trace(reader: Reader, asker: Asker) -> None:
     page = reader.open(**WAY)
     expect(page.locator(".line.target")).to_contain_text(asker.trace(TEXT, **ASKED)["translation"]["text"].split()[0])
+
+
+def test_an_rnn_is_offered_no_choice_that_it_does_not_have(reader: Reader) -> None:
+    page = reader.open(view="whatif", **WAY)
+    expect(page.locator(".wordbox").first).to_be_visible()
+    expect(page.locator("#view-whatif h3:visible")).to_have_text(["Words"])
+    expect(page.locator(".switch:visible")).to_have_count(0)
+    page.click("#tab-map")
+    expect(page.locator(".map .head")).to_have_count(1)
+    expect(page.locator("[data-name=map-kind]")).to_be_hidden()
+    expect(page.locator("[data-name=sort] .segment:visible")).to_have_count(3)
+    page.click("#tab-next")
+    expect(page.locator(".bars .taken")).to_be_visible()
+    expect(page.locator(".lens:visible, #view-next h3:visible")).to_have_count(0)
+
+
+def test_an_address_that_asks_an_rnn_for_what_it_has_not_is_answered_with_what_it_has(reader: Reader) -> None:
+    page = reader.open(view="map", kind="encoder_self", sort="effect", **WAY)
+    expect(page.locator(".map")).to_have_attribute("data-drawn", "1")
+    expect(page.locator("[data-name=sort] input[value=place]")).to_be_checked()

@@ -1,7 +1,9 @@
 """What the page withstands: hostile text, other scripts, long sentences, phones, no network; and what it gives away."""
 
+import ast
 import json
 import re
+import shlex
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from browser import TEXT, Asker, Reader, serving
 from playwright.sync_api import Browser, Download, Page, expect
 
 import dragoman
+from dragoman.cli.explain import command
 from dragoman.serve.keys import hash_key
 
 WEB = Path(dragoman.__file__).parent / "web"
@@ -24,7 +27,7 @@ def overflow(page: Page) -> int:
 
 def downloaded(page: Page, name: str) -> bytes:
     page.click("[data-name=share]")
-    with page.expect_download() as waiting:
+    with page.expect_download(timeout=120_000) as waiting:  # a whole page takes a busy machine that long
         page.click(f"[data-name={name}]")
     page.click("[data-name=share-close]")
     download: Download = waiting.value
@@ -138,6 +141,7 @@ def test_the_page_in_one_file_opens_from_a_disk_without_a_network(
     page = alone.page
     page.goto(file.as_uri())
     expect(page.locator("#live")).to_contain_text(meta["translation"]["text"])
+    assert page.input_value("#text") == TEXT
     expect(page.locator(".thread").first).to_be_attached()
     for view in VIEWS[:-1]:
         page.click(f"#tab-{view}")
@@ -154,6 +158,65 @@ def test_the_page_in_one_file_opens_from_a_disk_without_a_network(
     expect(page.locator("#view-whatif")).to_contain_text("needs the server")
     alone.context.close()
     assert alone.errors == []
+
+
+def test_a_saved_page_shows_what_it_was_asked_for_whatever_its_address_says(
+    chromium: Browser, asker: Asker, tmp_path: Path
+) -> None:
+    text, off = "Baceba dila. Gupo lame.", ["encoder.0.self_attention.1"]
+    meta, file = asker.trace(text, sentence=1, off=off, beam=3), tmp_path / "page.html"
+    file.write_bytes(asker.client.post("/explain/page", json={"request": meta["request"]}).raise_for_status().content)
+    alone = Reader(chromium, "file://")
+    alone.cut_off()
+    page = alone.page
+    page.goto(f"{file.as_uri()}#text=Niru&beam=7&view=beam")
+    expect(page.locator("#live")).to_contain_text(meta["translation"]["text"])
+    assert page.input_value("#text") == text
+    expect(page.locator("select[data-name=sentence]")).to_have_value("1")
+    expect(page.locator("select[data-name=sentence]")).to_be_disabled()
+    expect(page.locator(".changes")).to_contain_text("1 head off")
+    expect(page.locator("[data-name=undo]")).to_be_disabled()
+    expect(page.locator("#view-beam")).to_be_visible()
+    alone.context.close()
+    assert alone.errors == []
+
+
+def test_the_command_that_is_shared_asks_for_the_same(reader: Reader) -> None:
+    text, off = "-dila l'ami. Gupo lame.", "encoder.0.self_attention.1"
+    page = reader.open(text, beam=3, off=off, sentence=1)
+    page.click("[data-name=share]")
+    written = page.locator(".commands").text_content() or ""
+    line = next(line for line in written.splitlines() if line.startswith("dragoman explain"))
+    asked = command.make_context("explain", shlex.split(line)[2:]).params
+    expected = {
+        "words": (text,), "model": "small", "source_language": "fr", "target_language": "en", "sentence": 2, "beam": 3,
+        "off": (off,), "html_file": Path("page.html"), "forced": None,
+    }  # fmt: skip
+    assert {name: asked[name] for name in expected} == expected
+    calls = [node for node in ast.walk(ast.parse(written[written.index("from") :])) if isinstance(node, ast.Call)]
+    call = next(node for node in calls if node.keywords)
+    values = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+    assert ast.literal_eval(call.args[0]) == text
+    same = {"sentence": 1, "beam": 3, "length_penalty": asked["length_penalty"], "off": (off,)}
+    assert values == {"source": "fr", "target": "en", **same}
+
+
+def test_a_picture_holds_what_one_would_have_to_scroll_to(chromium: Browser, address: str) -> None:
+    reader = Reader(chromium, address, viewport={"width": 500, "height": 740})
+    page = reader.open(view="beam", step=3)
+    page.locator(".tree").evaluate("tree => tree.scrollTo(40, 0)")
+    wide, room = page.locator(".tree").evaluate(
+        "tree => [tree.firstChild.getBoundingClientRect().width, tree.clientWidth]"
+    )
+    assert wide > room
+    drawing = ElementTree.fromstring(downloaded(page, "share-svg"))
+    tree = drawing.find("{http://www.w3.org/2000/svg}svg")
+    assert tree is not None
+    assert float(tree.get("x", 0)) > 0
+    assert float(tree.get("x", 0)) + wide <= float(drawing.get("width", 0))
+    assert page.locator(".tree").evaluate("tree => tree.scrollLeft") == 40
+    reader.context.close()
+    assert reader.errors == []
 
 
 def test_the_trace_comes_as_json(reader: Reader, asker: Asker) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from browser import TEXT, Asker, Reader, shown_weights
 from numpy.typing import NDArray
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 DEFAULT = "L'animal n'a pas traversé la rue parce qu'il était trop fatigué."
 Matrix = NDArray[np.float32]
@@ -108,6 +108,46 @@ def test_a_chip_under_the_pointer_lights_its_thread(reader: Reader, asker: Asker
     expect(page.locator(".column.keys .entry.chosen .word")).to_have_text(meta["source"]["words"][1]["text"])
 
 
+def test_a_word_that_is_clicked_stays_lit_until_it_is_clicked_again(reader: Reader) -> None:
+    page = reader.open()
+    for side, place in (("keys", 1), ("queries", 0), ("queries", -1)):
+        word = page.locator(f".column.{side} .word").nth(place)
+        for lit in (1, 0):
+            word.click()
+            page.mouse.move(0, 0)
+            page.evaluate("document.activeElement.blur()")
+            expect(page.locator(".column .entry.chosen")).to_have_count(lit)
+            expect(word).to_have_attribute("aria-pressed", "true" if lit else "false")
+
+
+def test_a_word_in_focus_tells_whom_it_looks_at_most(reader: Reader, asker: Asker) -> None:
+    page, meta = reader.open(), asker.trace()
+    weights_HTS = asker.tensor(meta, f"decoder.{meta['alignment_layer']}.cross_attention.weights")
+    row = in_words(weights_HTS.mean(axis=0), meta)[0]
+    page.locator(".column.queries .word").first.focus()
+    partner = meta["source"]["words"][row.argmax()]["text"]
+    expect(page.locator("#live")).to_contain_text(f"looks at {partner} {row.max():.3f}, ")
+
+
+def test_of_several_heads_the_mean_stands_beside_a_word(reader: Reader, asker: Asker) -> None:
+    page, meta = reader.open(mode="heads", heads="0.1", layer=1), asker.trace()
+    weights_HTS = asker.tensor(meta, "decoder.1.cross_attention.weights")
+    page.locator(".column.queries .word").nth(1).hover()
+    expected = np.mean([in_words(weights_TS, meta)[1] for weights_TS in weights_HTS], axis=0)
+    assert shown_weights(page, "keys") == pytest.approx(expected.tolist(), abs=1e-6)
+    figures = page.locator(".column.keys .weight").all_text_contents()
+    assert all(len(figure.split()) == 1 for figure in figures)
+    expect(page.locator("#threads-note")).to_contain_text("means of the chosen heads")
+
+
+def test_an_rnn_is_offered_only_the_attention_that_it_has(reader: Reader) -> None:
+    asked = {"kind": "encoder_self", "mode": "rollout", "measure": "norm"}
+    page = reader.open(**{"from": "it", "to": "en", **asked})
+    expect(page.locator(".thread").first).to_be_attached()
+    for name in ("[data-name=kind]", "[data-name=measure]", "[data-name=mode] [data-option=rollout]"):
+        expect(page.locator(f"#view-threads {name}")).to_be_hidden()
+
+
 def test_one_head_in_pieces_with_special_ones_is_the_tensor_itself(reader: Reader, asker: Asker) -> None:
     page, meta = reader.open(unit="pieces", special=1, layer=2), asker.trace()
     page.click(".swatch[data-head='1']")
@@ -156,6 +196,15 @@ def test_nonsense_in_the_address_is_passed_over(reader: Reader) -> None:
     expect(page.locator(".thread").first).to_be_attached()
 
 
+def test_an_address_that_may_not_change_now_changes_later(reader: Reader, asker: Asker) -> None:
+    page, count = reader.open(), len(asker.trace()["target"]["pieces"])
+    page.evaluate("() => { history.replaceState = () => { throw new DOMException('too often', 'SecurityError'); }; }")
+    page.locator("body").press("ArrowLeft")
+    expect(page.locator(".stepper .count")).to_have_text(f"{count - 1} / {count}")
+    page.evaluate("delete history.replaceState")
+    page.wait_for_function("step => location.hash.includes(`step=${step}`)", arg=count - 2)
+
+
 def test_several_sentences_are_explained_one_at_a_time(reader: Reader) -> None:
     page = reader.open("Baceba dila. Gupo lame. Niru.")
     expect(page.locator(".column.keys")).to_contain_text("Baceba")
@@ -170,7 +219,54 @@ def test_what_the_server_refuses_is_told_in_its_words(reader: Reader) -> None:
     page.press("#text", "Enter")
     expect(page.locator("#status")).to_contain_text("characters is 5000, at most 1000")
     assert page.locator(".line.target").text_content() == before
+    assert page.input_value("#text") == "dila " * 1000
+    page.click("#tab-beam")
+    with page.expect_request("**/explain/trace") as asked:
+        page.locator("[data-name=beam]").fill("2")
+    assert asked.value.post_data_json["text"] == TEXT  # what was refused has changed nothing
     reader.errors.clear()  # the browser reports the refusal itself
+
+
+def test_a_draft_stays_in_its_box(reader: Reader) -> None:
+    page = reader.open("Dila.")
+    page.fill("#text", "Dila gupo")
+    page.click("#tab-map")
+    page.locator("#view-map").press("ArrowLeft")
+    assert page.input_value("#text") == "Dila gupo"
+    held: list[Route] = []
+    page.route("**/explain/trace", lambda route: held.append(route))
+    with page.expect_request("**/explain/trace"):
+        page.press("#text", "Enter")
+    page.fill("#text", "Dila gupo meni")
+    held[0].continue_()
+    expect(page.locator(".line.source")).to_contain_text("gupo")
+    assert page.input_value("#text") == "Dila gupo meni"
+
+
+def test_numbers_that_do_not_come_are_told_once(reader: Reader) -> None:
+    reader.page.route("**/explain/tensors", lambda route: route.fulfill(status=500, json={"error": "out of numbers"}))
+    page = reader.open(view="microscope")
+    expect(page.locator("#view-microscope .note")).to_have_text("out of numbers")
+    assert [error for error in reader.errors if not error.startswith("Failed to load resource")] == []
+    reader.errors.clear()  # the browser reports the refusal itself
+
+
+def test_a_server_that_cannot_explain_translates_and_says_what_it_lacks(reader: Reader, asker: Asker) -> None:
+    def without_torch(route: Route) -> None:
+        route.fulfill(json={**route.fetch().json(), "ready": False, "why": "explaining needs torch"})
+
+    body = {"q": TEXT, "source": "fr", "target": "en"}
+    text = asker.client.post("/translate", json=body).raise_for_status().json()["translatedText"]
+    page = reader.page
+    page.route("**/explain/models", without_torch)
+    page.goto(reader.address)
+    page.fill("#text", TEXT)
+    page.press("#text", "Enter")
+    expect(page.locator(".line.target")).to_have_text(text)
+    expect(page.locator("#live")).to_contain_text(text)
+    expect(page.locator("#desk")).to_contain_text("explaining needs torch")
+    expect(page.locator("[role=tab]:visible")).to_have_count(0)
+    assert not any("/explain/trace" in url for url in reader.requests)
 
 
 def test_words_and_chips_are_reached_by_keyboard(reader: Reader) -> None:

@@ -13,11 +13,11 @@ SENTENCES = {
         ("a sentence that it has seen", "Je suis étudiant."),
         ("what stands for what", "L'animal n'a pas traversé la rue parce qu'il était trop fatigué."),
         ("a question", "À quelle heure part le prochain train ?"),
-        ("written carelessly", "tu as deja mange a la maison"),
-        ("two sentences, a number", "Nous avons 37 chevaux. Viens les voir !"),
+        ("written carelessly", "je ne sais pas ou il habite"),
+        ("two sentences, a number", "Attends-moi ! J'arrive dans 20 minutes."),
     ),
     ("en", "fr"): (
-        ("the other way", "I don't know where my brother put his glasses."),
+        ("the other way", "My brother lost his keys yesterday."),
         ("capitals", "DO NOT OPEN THE WINDOW."),
     ),
 }

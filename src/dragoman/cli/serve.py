@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 import types
 import typing
@@ -62,6 +63,7 @@ def command(hash_key: bool, **options: Any) -> None:
         _hash_key()
         return
     settings = importlib.import_module(f"{_ROOM}.settings").Settings(**options)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # nothing is open yet that could be opened anew
     run = importlib.import_module(f"{_ROOM}.run").run
     sys.exit(run(settings, lambda line: click.echo(line)))
 

@@ -172,16 +172,30 @@ class CTranslate2Engine:
         ]
 
     def _sample(self, sources: Sequence[Ids], limits: Sequence[int], options: DecodeOptions) -> list[list[Output]]:
-        """Samples of each source, likeliest first. A worker takes up the seed when it first draws, so each call has a
-        new one, which draws for one source after another.
+        """Samples of each source, likeliest first; they are the same whatever other sources there are. Equal sources
+        are drawn one after another, so that theirs differ.
+        """
+        places: dict[tuple[int, ...], list[int]] = {}
+        for place, source in enumerate(sources):
+            places.setdefault(tuple(source), []).append(place)
+        outputs: list[list[Output]] = [[] for _ in sources]
+        for source, group in places.items():
+            limit = limits[group[0]]
+            for place, samples in zip(group, self._draw(source, len(group), limit, options), strict=True):
+                outputs[place] = self._score_samples(source, samples, limit, options)
+        return outputs
+
+    def _draw(self, source: Ids, times: int, limit: int, options: DecodeOptions) -> list[list[tuple[int, ...]]]:
+        """The samples of a source, drawn so many times. A worker takes up the seed when it first draws and never
+        again, so that it takes a new one; to open it costs no more than to draw.
         """
         sampling = options.sampling
         assert sampling is not None
+        translator = self._open(1)
         drawn: list[list[tuple[int, ...]]] = []
         with _SEEDING:
             self._library.set_random_seed(sampling.seed)
-            translator = self._open(1)
-            for source, limit in zip(sources, limits, strict=True):
+            for _ in range(times):
                 (result,) = translator.translate_batch(
                     [self._tokens(source)],
                     beam_size=1,
@@ -195,10 +209,7 @@ class CTranslate2Engine:
                     return_end_token=True,
                 )
                 drawn.append([tuple(map(int, tokens)) for tokens in result.hypotheses])
-        return [
-            self._score_samples(source, samples, limit, options)
-            for source, samples, limit in zip(sources, drawn, limits, strict=True)
-        ]
+        return drawn
 
     def _score_samples(
         self, source: Ids, samples: Sequence[tuple[int, ...]], limit: int, options: DecodeOptions

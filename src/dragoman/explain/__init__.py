@@ -25,6 +25,7 @@
     explainer = explain.open_explainer("models/mine")
     trace = explainer.trace("Je suis étudiant.")
     trace.save("trace")
+    Path("page.html").write_text(explainer.page(trace.request), encoding="utf-8")
 
 The names of `__all__` are loaded when they are first used: asking needs torch, reading a saved trace does not.
 """

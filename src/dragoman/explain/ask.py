@@ -69,14 +69,7 @@ def prepare(
         raise LengthError(
             f"the sentence has {len(side.pieces)} pieces, the model takes at most {max_length}: explain a part of it"
         )
-    for name in ("prefix", "target_ids"):
-        for id in getattr(request, name) or ():
-            if not 0 <= id < tokenizer.target_side.vocab_size:
-                raise ConfigError(
-                    f"{name} has {id}, the model's pieces are 0 to {tokenizer.target_side.vocab_size - 1}"
-                )
-    if request.target_ids is not None and len(request.target_ids) > max_length:
-        raise LengthError(f"target_ids has {len(request.target_ids)} pieces, the model takes at most {max_length}")
+    _check_ids(request, tokenizer.target_side.vocab_size, max_length)
     filled = replace(request, source=source, target=target, beam=beam, length_penalty=alpha)
     return Prepared(filled, sentences, side, replace(own, beam=beam, length_penalty=alpha), scribe)
 

@@ -5,6 +5,7 @@ All of it is for a model that is built of the paper's blocks; of another kind of
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from dragoman.model.residual import Residual
 from dragoman.model.transformer import Transformer
 
 SHOWN_POSITIONS = 64
+"""At least so many rows of the table of positions, and those of the whole sentence."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ def derive(model: nn.Module, tensors: Tensors) -> Tensors:
             value_HKC = tensors[f"{attention.name}.value"]
             found[f"{attention.name}.value_norm"] = _apart(value_HKC, attention.module).norm(dim=-1)
     if isinstance(model, Transformer) and model.source_embedding.position is not None:
-        found["position.table"] = model.source_embedding.position.table_TD[:SHOWN_POSITIONS].detach()
+        num_rows = max(SHOWN_POSITIONS, len(tensors["source.pieces"]))
+        found["position.table"] = model.source_embedding.position.table_TD[:num_rows].detach()
     return found
 
 
@@ -102,35 +105,46 @@ def w_o_by_head(attention: MultiHeadAttention) -> Tensor:
     return w_o_DE.view(w_o_DE.shape[0], attention.num_heads, -1).transpose(0, 1)
 
 
-def on_demand(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Callable[[], Tensor]]:
+@dataclass(frozen=True)
+class Later:
+    """A tensor that is made when somebody asks for it; its shape is known before."""
+
+    shape: tuple[int, ...]
+    make: Callable[[], Tensor]
+
+
+def on_demand(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Later]:
     """What may be asked for besides, by name: parameters by head, and each head's part of its layer's output."""
-    found: dict[str, Callable[[], Tensor]] = {}
+    found: dict[str, Later] = {}
     for attention in attentions_of(model):
         module, name = attention.module, attention.name
         for place, letter in enumerate("qkv"):
             found[f"{name}.w_{letter}"] = _slice_by_head(module, module.w_qkv, place)
             if module.b_qkv is not None:
                 found[f"{name}.b_{letter}"] = _slice_by_head(module, module.b_qkv, place)
-        found[f"{name}.w_o"] = _later(w_o_by_head, module)
+        found[f"{name}.w_o"] = _view(w_o_by_head(module))
         if module.w_o.bias is not None:
-            found[f"{name}.b_o"] = _later(torch.detach, module.w_o.bias)
-        found[f"{name}.contribution"] = _later(_apart, tensors[f"{name}.mixed"], module)
+            found[f"{name}.b_o"] = _view(module.w_o.bias)
+        mixed_HTC = tensors[f"{name}.mixed"]
+        shape = (*mixed_HTC.shape[:2], module.w_o.weight.shape[0])
+        found[f"{name}.contribution"] = Later(shape, functools.partial(_apart, mixed_HTC, module))
     for name, block in blocks_of(model):
         for parameter_name, parameter in block.named_parameters():
             if ".norm." in parameter_name:
-                found[f"{name}.{parameter_name}"] = _later(torch.detach, parameter)
+                found[f"{name}.{parameter_name}"] = _view(parameter)
     return found
 
 
 def shapes_on_demand(model: nn.Module, tensors: Mapping[str, Tensor]) -> Shapes:
     """Names and shapes of `on_demand`."""
-    return {name: tuple(make().shape) for name, make in on_demand(model, tensors).items()}
+    return {name: later.shape for name, later in on_demand(model, tensors).items()}
 
 
-def _slice_by_head(module: MultiHeadAttention, stacked: Tensor, place: int) -> Callable[[], Tensor]:
+def _slice_by_head(module: MultiHeadAttention, stacked: Tensor, place: int) -> Later:
     rows = stacked.detach().split(module.widths)[place]
-    return lambda: rows.view(module.num_heads, rows.shape[0] // module.num_heads, *rows.shape[1:])
+    return _view(rows.view(module.num_heads, rows.shape[0] // module.num_heads, *rows.shape[1:]))
 
 
-def _later(make: Callable[..., Tensor], *arguments: object) -> Callable[[], Tensor]:
-    return lambda: make(*arguments)
+def _view(tensor: Tensor) -> Later:
+    """Of what is there already."""
+    return Later(tuple(tensor.shape), tensor.detach)

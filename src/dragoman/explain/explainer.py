@@ -1,8 +1,10 @@
-"""`Explainer`: a model, its pieces, and everything that may be asked of them. Nothing is kept between calls."""
+"""`Explainer`: a model, its pieces, and everything that may be asked of them."""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +18,7 @@ from dragoman.explain.ask import Prepared, Written, prepare, write
 from dragoman.explain.checkpoints import kept_checkpoints
 from dragoman.explain.derived import derive, heads_of, on_demand, shapes_on_demand
 from dragoman.explain.effects import Effects
-from dragoman.explain.forced import Forced, force
+from dragoman.explain.forced import Forced, Tensors, force
 from dragoman.explain.heads import look_at_heads
 from dragoman.explain.importance import Importance, leave_words_out
 from dragoman.explain.pieces import lone_piece, target_side
@@ -40,23 +42,41 @@ def open_explainer(path_or_name: Path | str) -> Explainer:
 
 
 @dataclass(frozen=True)
-class Pass:
-    """A request, the translation that it led to, and the pass over it; `model` has the heads off that should be."""
+class Seen:
+    """A pass over a translation, by a model that has the heads off that should be."""
 
     model: TranslationModel
+    forced: Forced
+
+    @functools.cached_property
+    def tensors(self) -> Tensors:
+        """What was written down, and what follows from it."""
+        return {**self.forced.tensors, **derive(self.model, self.forced.tensors)}
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A request, the translation that it led to, and the pass over it."""
+
     prepared: Prepared
     written: Written
-    forced: Forced
+    seen: Seen
 
 
 class Explainer:
-    """Explains translations of one model. Threads may share it."""
+    """Explains translations of one model. Threads may share it, if it keeps nothing."""
 
-    def __init__(self, bundle: Bundle, model: TranslationModel | None = None) -> None:
-        """`model` stands in for the bundle's own weights."""
+    def __init__(self, bundle: Bundle, model: TranslationModel | None = None, keep: int = 0) -> None:
+        """`model` stands in for the bundle's own weights.
+
+        The last `keep` passes are kept, for who asks for a translation first and then for its tensors bit by bit. The
+        arrays that come out share their numbers with what is kept, and must stay as they are.
+        """
         self.bundle = bundle
         self.tokenizer = bundle.tokenizer
         self.model: TranslationModel = (model or bundle.load_model()).eval()
+        self._keep = keep
+        self._kept: OrderedDict[TraceRequest, Seen] = OrderedDict()
 
     def trace(self, text: str, **options: Any) -> Trace:
         """What the translation of a text was made of; `TraceRequest` explains the options."""
@@ -66,9 +86,8 @@ class Explainer:
         """`trace` of a request as it is."""
         one = self._run(request)
         prepared, ids = one.prepared, one.written.ids
-        tokenizer, module = self.tokenizer.target_side, one.model
-        recorded = {**one.forced.tensors, **derive(module, one.forced.tensors)}
-        tensors = as_arrays(recorded)
+        tokenizer, module = self.tokenizer.target_side, one.seen.model
+        tensors = as_arrays(one.seen.tensors)
         tensors |= rollout(tensors)
         target = target_side(tokenizer, ids)
         layer = aligning_layer(tensors)
@@ -78,25 +97,23 @@ class Explainer:
             sentences=prepared.sentences,
             source=prepared.source,
             target=target,
-            begin=lone_piece(tokenizer, one.model.config.begin_id),
+            begin=lone_piece(tokenizer, module.config.begin_id),
             translation=self._outcome(one),
-            steps=make_steps(one.model, one.forced, ids, tokenizer, prepared.request.top),
+            steps=make_steps(module, one.seen.forced, ids, tokenizer, prepared.request.top),
             alignment=links_of(aligned_words(tensors, layer, prepared.source, target)) if layer >= 0 else (),
             alignment_layer=layer,
             heads=look_at_heads(tensors, _heads(module, tensors), prepared.source),
             beam=one.written.tree,
             tensors=tensors,
-            on_demand=shapes_on_demand(module, recorded),
+            on_demand=shapes_on_demand(module, one.seen.tensors),
         )
 
     def tensors(self, request: TraceRequest, names: Sequence[str]) -> Arrays:
         """Some tensors of a trace, those on demand among them."""
-        one = self._run(request)
-        module = one.model
-        recorded = {**one.forced.tensors, **derive(module, one.forced.tensors)}
-        asked = on_demand(module, recorded)
+        seen = self._run(request).seen
+        recorded, asked = seen.tensors, on_demand(seen.model, seen.tensors)
         arrays = as_arrays({name: tensor for name, tensor in recorded.items() if name in names})
-        arrays |= as_arrays({name: make() for name, make in asked.items() if name in names})
+        arrays |= as_arrays({name: later.make() for name, later in asked.items() if name in names})
         if any(name.startswith("rollout.") for name in names):
             rolled = rollout(as_arrays(recorded))
             arrays |= {name: rolled[name] for name in names if name in rolled}
@@ -108,12 +125,12 @@ class Explainer:
     def importance(self, request: TraceRequest) -> Importance:
         """Each source word left out in turn: the change in every target word's probability."""
         one = self._run(request)
-        return leave_words_out(one.model, one.prepared, one.written.ids, self.tokenizer)
+        return leave_words_out(one.seen.model, one.prepared, one.written.ids, self.tokenizer)
 
     def effects(self, request: TraceRequest) -> Effects:
         """Each head switched off in turn: what the translation loses."""
         one = self._run(request)
-        return measure_effects(one.model, one.prepared.source_ids, one.written.ids)
+        return measure_effects(one.seen.model, one.prepared.source_ids, one.written.ids)
 
     def compare(self, request: TraceRequest, changed: TraceRequest) -> Comparison:
         """Two translations side by side."""
@@ -128,6 +145,12 @@ class Explainer:
     def shuffle(self, request: TraceRequest, seed: int = 1) -> Shuffled:
         """The source's pieces in another order, with positions and without."""
         return shuffle_pieces(self.model, self.prepare(request).source_ids, seed)
+
+    def page(self, request: TraceRequest) -> str:
+        """The page in one HTML file that needs no network, with the trace inside and all that may be asked of it."""
+        from dragoman.explain.answers import whole_page  # which makes explainers itself, of checkpoints
+
+        return whole_page(self, request)
 
     def facts(self, request: TraceRequest) -> ModelFacts:
         """The model's name and shape; the request's languages."""
@@ -162,19 +185,28 @@ class Explainer:
 
     def _run(self, request: TraceRequest) -> Pass:
         prepared = self.prepare(request)
+        if (seen := self._kept.get(prepared.request)) is not None:
+            self._kept.move_to_end(prepared.request)
+            return Pass(prepared, write(seen.model, prepared, self.tokenizer), seen)
         model = switched_off(self.model, request.off)
         written = write(model, prepared, self.tokenizer)
-        return Pass(model, prepared, written, force(model, prepared.source_ids, written.ids))
+        seen = Seen(model, force(model, prepared.source_ids, written.ids))
+        if self._keep:
+            # Under the request that a trace answers with: it names the translation, so nothing is searched again.
+            self._kept[replace(prepared.request, target_ids=written.ids)] = seen
+            while len(self._kept) > self._keep:
+                self._kept.popitem(last=False)
+        return Pass(prepared, written, seen)
 
     def _outcome(self, one: Pass) -> Outcome:
         ids, alpha = one.written.ids, one.prepared.search.length_penalty
-        total = sum(one.forced.log_probs_TV[place, id].item() for place, id in enumerate(ids))
+        total = sum(one.seen.forced.log_probs_of(ids))
         return Outcome(
             text=one.prepared.scribe.decode(ids),
             score=total / length_penalty(len(ids), alpha),
             log_probability=total,
             confidence=min(1.0, math.exp(total / len(ids))),
-            finished=ids[-1] == one.model.config.end_id,
+            finished=ids[-1] == self.model.config.end_id,
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dragoman.explain.canvas import GREY, HEAT, INK, new_figure, quiet, save, title
 from dragoman.explain.curves import draw_learning_rate, draw_smoothing
 from dragoman.explain.effects import Effects
+from dragoman.explain.pieces import axes_of
 from dragoman.explain.positions import draw_positions
 from dragoman.explain.request import parse_head
 from dragoman.explain.trace import Array, Head, Trace
@@ -52,13 +53,6 @@ def head_figure(trace: Trace, name: str) -> Figure:
     rows, columns = axes_of(trace, head.kind)
     label = next(one.label for one in trace.heads if one.name == name)
     return heat_map(weights_QK, rows, columns, f"{name}: {label}")
-
-
-def axes_of(trace: Trace, kind: str) -> tuple[list[str], list[str]]:
-    """The pieces of the rows and of the columns: the decoder reads the begin piece first, and writes the end last."""
-    source, target = [piece.text for piece in trace.source.pieces], [piece.text for piece in trace.target.pieces]
-    inputs = [trace.begin.text, *target[:-1]]
-    return {"encoder_self": (source, source), "decoder_self": (inputs, inputs), "cross": (target, source)}[kind]
 
 
 def heat_map(matrix: Array, rows: Sequence[str], columns: Sequence[str], heading: str) -> Figure:

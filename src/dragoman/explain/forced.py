@@ -17,6 +17,8 @@ from dragoman.model.build import TranslationModel
 from dragoman.model.record import Record
 
 Tensors = dict[str, Tensor]
+MOST_LOGITS = 1 << 24
+"""Logits that are held at once where a batch may have as many rows as a sentence has words."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class Forced:
     @property
     def log_probs_TV(self) -> Tensor:
         return self.logits_TV.float().log_softmax(-1)
+
+    def log_probs_of(self, target_ids: Sequence[int]) -> list[float]:
+        """log p of each piece of the translation, given what comes before it."""
+        found: list[float] = self.log_probs_TV.gather(-1, torch.tensor(target_ids)[:, None])[:, 0].tolist()
+        return found
 
 
 def force(model: TranslationModel, source_ids: Sequence[int], target_ids: Sequence[int]) -> Forced:
@@ -45,11 +52,19 @@ def force(model: TranslationModel, source_ids: Sequence[int], target_ids: Sequen
 
 
 def forced_log_probs(model: TranslationModel, source_BS: Tensor, target_BT: Tensor) -> Tensor:
-    """log p of each piece of padded targets, given what comes before it: (B, T). Nothing is written down."""
+    """log p of each piece of padded targets, given what comes before it: (B, T). Nothing is written down.
+
+    A few rows at a time: all logits of a long sentence without each of its words are gigabytes.
+    """
+    num_rows = max(1, MOST_LOGITS // (target_BT.shape[1] * model.config.vocab_size))
+    batches = zip(source_BS.split(num_rows), target_BT.split(num_rows), strict=True)
     with torch.inference_mode():
-        logits_BTV = model.logits(model.hidden(source_BS, decoder_input(target_BT.tolist(), model.config)))
-        log_probs_BTV = logits_BTV.float().log_softmax(-1)
-        return log_probs_BTV.gather(-1, target_BT[..., None])[..., 0]
+        return torch.cat([_log_probs(model, *batch) for batch in batches])
+
+
+def _log_probs(model: TranslationModel, source_BS: Tensor, target_BT: Tensor) -> Tensor:
+    logits_BTV = model.logits(model.hidden(source_BS, decoder_input(target_BT.tolist(), model.config)))
+    return logits_BTV.float().log_softmax(-1).gather(-1, target_BT[..., None])[..., 0]
 
 
 def decoder_input(targets: Sequence[Sequence[int]], config: ModelConfig) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dragoman.explain.trace import Piece, Side, Word
+from dragoman.explain.trace import Piece, Side, Trace, Word
 from dragoman.text.pipeline import MARK, scrub
 from dragoman.text.tokenizer import Encoded, Tokenizer
 
@@ -82,3 +82,10 @@ def shown(tokenizer: Tokenizer, id: int) -> str:
 def lone_piece(tokenizer: Tokenizer, id: int) -> Piece:
     """A piece outside any text, say the begin piece."""
     return Piece(id, tokenizer.piece(id), shown(tokenizer, id), 0, 0, None, id in tokenizer.special_ids)
+
+
+def axes_of(trace: Trace, kind: str) -> tuple[list[str], list[str]]:
+    """The pieces of the rows and of the columns: the decoder reads the begin piece first, and writes the end last."""
+    source, target = [piece.text for piece in trace.source.pieces], [piece.text for piece in trace.target.pieces]
+    inputs = [trace.begin.text, *target[:-1]]
+    return {"encoder_self": (source, source), "decoder_self": (inputs, inputs), "cross": (target, source)}[kind]

@@ -10,7 +10,10 @@ from typing import Any
 from dragoman.errors import ConfigError
 from dragoman.settings import at_least, fill
 
-_HEAD = re.compile(r"(encoder|decoder)\.(\d+)\.(self_attention|cross_attention)\.(\d+)")
+MOST_PENALTY = 10.0
+"""Up or down: far beyond what anybody searches with, and a score under it is still a number."""
+_HEAD = re.compile(r"(encoder|decoder)\.(\d{1,3})\.(self_attention|cross_attention)\.(\d{1,3})", re.ASCII)
+_SHOWN_CHARACTERS = 60
 _KINDS = {
     ("encoder", "self_attention"): "encoder_self",
     ("decoder", "self_attention"): "decoder_self",
@@ -48,6 +51,10 @@ class TraceRequest:
         at_least(1, "top", self.top)
         if self.beam is not None:
             at_least(1, "beam", self.beam)
+        if self.length_penalty is not None and not abs(self.length_penalty) <= MOST_PENALTY:  # nor is nan
+            raise ConfigError(
+                f"length_penalty is {self.length_penalty}, expected a number from {-MOST_PENALTY:g} to {MOST_PENALTY:g}"
+            )
         if self.target_ids is not None and not self.target_ids:
             raise ConfigError("target_ids is empty, expected at least the end piece")
         for name in self.off:
@@ -81,8 +88,8 @@ def parse_head(name: str) -> HeadName:
     match = _HEAD.fullmatch(name)
     if match is None or (match[1], match[3]) not in _KINDS:
         raise ConfigError(
-            f"{name!r} does not name a head, expected part.layer.attention.head, say encoder.0.self_attention.3 "
-            f"or decoder.1.cross_attention.0"
+            f"{name[:_SHOWN_CHARACTERS]!r} does not name a head, expected part.layer.attention.head, "
+            f"say encoder.0.self_attention.3 or decoder.1.cross_attention.0"
         )
     return HeadName(match[1], int(match[2]), match[3], int(match[4]))
 

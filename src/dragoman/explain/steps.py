@@ -22,26 +22,30 @@ def make_steps(
 ) -> tuple[Step, ...]:
     """A step a target piece. Probabilities are of the whole vocabulary, before any rule of the search."""
     probabilities_TV = forced.log_probs_TV.exp()
-    lenses = [layer.softmax(-1) for layer in lens_logits(model, forced)]
+    # A layer at a time, and only its best are kept: (T, V) of every layer would be much of a machine's memory.
+    lenses = [
+        _best(lens(model, forced.tensors[f"{name}.feed_forward_residual.output"]), LENS_TOP, tokenizer)
+        for name, _ in blocks_of(model)
+        if name.startswith("decoder.")
+    ]
     return tuple(
         Step(
             chosen=_chosen(probabilities_TV[place], id, tokenizer),
-            top=_best(probabilities_TV[place], top, tokenizer),
-            lens=tuple(_best(lens_TV[place], LENS_TOP, tokenizer) for lens_TV in lenses),
+            top=best,
+            lens=tuple(layer[place] for layer in lenses),
         )
-        for place, id in enumerate(target_ids)
+        for place, (id, best) in enumerate(zip(target_ids, _best(probabilities_TV, top, tokenizer), strict=True))
     )
 
 
-def lens_logits(model: TranslationModel, forced: Forced) -> list[Tensor]:
-    """The logit lens: each decoder layer's output taken for the last one's, (T, V) a layer.
+def lens(model: TranslationModel, output_TD: Tensor) -> Tensor:
+    """The logit lens: the probabilities (T, V) if a decoder layer's output were the last one's.
 
-    With pre-norm it goes through the norm at the decoder's end first; the last layer's are the model's own logits.
+    With pre-norm it goes through the norm at the decoder's end first; the last layer's are the model's own.
     """
-    names = [name for name, _ in blocks_of(model) if name.startswith("decoder.")]
     norm: nn.Module = getattr(getattr(model, "decoder", None), "norm", nn.Identity())
     with torch.inference_mode():
-        return [model.logits(norm(forced.tensors[f"{name}.feed_forward_residual.output"])).float() for name in names]
+        return model.logits(norm(output_TD)).float().softmax(-1)
 
 
 def _chosen(probability_V: Tensor, id: int, tokenizer: Tokenizer) -> Candidate:
@@ -50,9 +54,13 @@ def _chosen(probability_V: Tensor, id: int, tokenizer: Tokenizer) -> Candidate:
     return Candidate(id, tokenizer.piece(id), shown(tokenizer, id), float(own), rank)
 
 
-def _best(probability_V: Tensor, num: int, tokenizer: Tokenizer) -> tuple[Candidate, ...]:
-    values, ids = probability_V.topk(min(num, len(probability_V)))
-    return tuple(
-        Candidate(id, tokenizer.piece(id), shown(tokenizer, id), value, rank)
-        for rank, (value, id) in enumerate(zip(values.tolist(), ids.tolist(), strict=True), start=1)
-    )
+def _best(probabilities_TV: Tensor, num: int, tokenizer: Tokenizer) -> list[tuple[Candidate, ...]]:
+    """The likeliest pieces of each row, the likeliest first."""
+    values, ids = probabilities_TV.topk(min(num, probabilities_TV.shape[1]))
+    return [
+        tuple(
+            Candidate(id, tokenizer.piece(id), shown(tokenizer, id), value, rank)
+            for rank, (value, id) in enumerate(zip(*row, strict=True), start=1)
+        )
+        for row in zip(values.tolist(), ids.tolist(), strict=True)
+    ]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dragoman.explain.effects import HeadEffect
+from dragoman.explain.pieces import axes_of
 from dragoman.explain.request import parse_head
 from dragoman.explain.trace import Array, Candidate, Head, Trace
 from dragoman.explain.words import aligned_words
@@ -69,13 +70,7 @@ def draw_head(trace: Trace, name: str, width: int) -> list[str]:
     """One head's weights. A row is the piece that is read or, in cross-attention, written."""
     head = parse_head(name)
     weights_QK = trace.tensors[f"{head.attention_name}.weights"][head.head]
-    source, target = [piece.text for piece in trace.source.pieces], [piece.text for piece in trace.target.pieces]
-    inputs = [trace.begin.text, *target[:-1]]
-    rows, columns = {
-        "encoder_self": (source, source),
-        "decoder_self": (inputs, inputs),
-        "cross": (target, source),
-    }[head.kind]
+    rows, columns = axes_of(trace, head.kind)
     return draw_grid(rows, columns, weights_QK, width)
 
 

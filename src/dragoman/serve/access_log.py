@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import stat
 import sys
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
 from dragoman.errors import ConfigError
 
+_PIECE_BYTES = select.PIPE_BUF
+"""What a pipe or socket that has room at all takes without a wait."""
 _NOTES: ContextVar[dict[str, Any] | None] = ContextVar("notes", default=None)
 
 
@@ -35,10 +40,13 @@ def note(**fields: Any) -> None:
 class AccessLog:
     """Where lines go: `-` is standard error, `none` nowhere, anything else a file."""
 
-    def __init__(self, where: str, log_text: bool = False) -> None:
+    def __init__(self, where: str, log_text: bool = False, on_lost: Callable[[], None] = lambda: None) -> None:
+        """`on_lost` is called for each line that could not be written."""
         self._where = where
         self.log_text = log_text
+        self._on_lost = on_lost
         self._file: int | None = None
+        self._is_cut = False
         self.reopen()
 
     def reopen(self) -> None:
@@ -62,7 +70,27 @@ class AccessLog:
             return
         moment = time.time()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment)) + f".{int(moment % 1 * 1000):03d}Z"
+        line = (json.dumps({"time": stamp, **fields}) + "\n").encode()
         try:
-            os.write(self._file, (json.dumps({"time": stamp, **fields}) + "\n").encode())
+            is_written = self._write(self._file, line)
         except OSError:
-            return  # a full disk, or nobody reads: no reason to stop serving
+            is_written = False  # a full disk, or nobody is left to read: no reason to stop serving
+        if not is_written:
+            self._on_lost()
+
+    def _write(self, file: int, line: bytes) -> bool:
+        """Write a line, unless that would have to wait: all requests would wait with it, for whoever reads the log."""
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            os.write(file, line)
+            return True
+        if self._is_cut:
+            line = b"\n" + line
+        poll = select.poll()
+        poll.register(file, select.POLLOUT)
+        for begin in range(0, len(line), _PIECE_BYTES):
+            if not any(events & select.POLLOUT for _, events in poll.poll(0)):
+                self._is_cut = self._is_cut or begin > 0
+                return False
+            os.write(file, line[begin : begin + _PIECE_BYTES])
+            self._is_cut = False
+        return True

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from dragoman.errors import DragomanError
 from dragoman.serve import deepl, files, insight, libretranslate, pages
-from dragoman.serve.gate import Gate
+from dragoman.serve.gate import Gate, bearer_key
 from dragoman.serve.refusal import Refusal, render
 from dragoman.serve.routes import RouteNames
 from dragoman.serve.service import Service
@@ -23,7 +23,8 @@ def all_routes(service: Service) -> list[BaseRoute]:
     """Every route, those of the protocols in order."""
     routes: list[BaseRoute] = [Route("/metrics", _metrics(service), methods=["GET"])]
     for protocol in (libretranslate, deepl, files, insight, pages):
-        routes += protocol.routes(service)
+        if protocol is not insight or service.settings.explain:
+            routes += protocol.routes(service)
     return routes
 
 
@@ -48,9 +49,8 @@ def build(service: Service) -> ASGIApp:
 
 def _metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
     async def metrics(request: Request) -> Response:
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
         if service.keys is not None:
-            service.admit(request, key.strip() if scheme.lower() == "bearer" else None)
+            service.admit(request, bearer_key(request))
         service.update_gauges()
         return PlainTextResponse(service.metrics.text(), media_type="text/plain; version=0.0.4")
 

@@ -15,8 +15,9 @@ Everything here happens in the event loop; only `run` may use threads.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -86,6 +87,7 @@ class Batcher(Generic[K, R]):
         self._call_later = call_later
         self._clients: dict[str, deque[_Request[K, R]]] = {}  # in turn: who is served goes to the end
         self._num_requests = 0
+        self._preparing: Counter[str] = Counter()  # requests of each client that have a place, and no sentences yet
         self._waiting_tokens = self._running_tokens = 0
         self._running: set[asyncio.Task[None]] = set()
         self._pump_soon: asyncio.Handle | None = None
@@ -96,8 +98,8 @@ class Batcher(Generic[K, R]):
 
     @property
     def num_requests(self) -> int:
-        """Requests that have sentences waiting."""
-        return self._num_requests
+        """Requests that have a place: sentences of theirs wait, or are being made ready."""
+        return self._num_requests + sum(self._preparing.values())
 
     @property
     def num_running(self) -> int:
@@ -110,6 +112,21 @@ class Batcher(Generic[K, R]):
         if self._tokens_a_second is None:
             return _FIRST_GUESS_SECONDS
         return self._waiting_tokens / self._tokens_a_second
+
+    @contextlib.contextmanager
+    def place(self, client: str) -> Iterator[None]:
+        """A place in the queue for a request that is being made ready; refuses when there is none.
+
+        It is given back at the end of the block. Who calls `submit` in the same turn of the loop finds it still there.
+        """
+        self._check_room(client)
+        self._preparing[client] += 1
+        try:
+            yield
+        finally:
+            self._preparing[client] -= 1
+            if not self._preparing[client]:
+                del self._preparing[client]
 
     async def submit(self, client: str, key: K, sentences: Sequence[str], tokens: Sequence[int]) -> list[R]:
         """What becomes of the sentences, in order; `tokens` are their sizes. Cancelling it gives its place up."""
@@ -130,11 +147,11 @@ class Batcher(Generic[K, R]):
             self._withdraw(request)
 
     def _check_room(self, client: str) -> None:
-        own = len(self._clients.get(client, ()))
-        if self._num_requests >= self._queue_limit or own >= max(1, self._queue_limit // 2):
+        own = len(self._clients.get(client, ())) + self._preparing.get(client, 0)
+        if self.num_requests >= self._queue_limit or own >= max(1, self._queue_limit // 2):
             raise Refusal(
                 503,
-                f"{self._num_requests} requests are waiting, that is all this server can take: try again later",
+                f"{self.num_requests} requests are waiting, that is all this server can take: try again later",
                 retry_after_seconds=self.wait_seconds,
             )
 

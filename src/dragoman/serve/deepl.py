@@ -20,7 +20,7 @@ from dragoman.serve.glossaries import GlossaryFolder
 from dragoman.serve.language_names import name_of
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Client, Service
-from dragoman.translator import Glossary
+from dragoman.translator import Glossary, Translation
 from dragoman.translator.markup import Markup, parse
 
 NO_LIMIT = 1_000_000_000_000
@@ -73,10 +73,11 @@ def _translate(service: Service, glossaries: GlossaryFolder | None) -> Handler:
         glossary = await run_in_threadpool(_glossary, fields, source, target, client, glossaries)
         tags = one_of(fields, "tag_handling", ("html", "xml"))
         split = one_of(fields, "split_sentences", SPLITS)
+        with_details = fields.flag("details")
         billed = list(map(len, texts))
         if split == "nonewlines" and tags is None:  # in texts with tags a line's end is no sentence's end anyway
             texts = list(map(join_lines, texts))
-        sources = [source] * len(texts) if source else await _detect(service, texts, target)
+        sources = [source] * len(texts) if source else await _detect(service, texts, target, client)
         translations = await translate_each(
             service, texts, sources, target, client=client, glossary=glossary,
             markup=_parser(fields, tags) if tags else None, split_sentences=split not in ("0", "false"),
@@ -86,6 +87,7 @@ def _translate(service: Service, glossaries: GlossaryFolder | None) -> Handler:
                 "detected_source_language": language.upper(),
                 "text": translation.text,
                 "billed_characters": num_characters,
+                **(_details(translation) if with_details else {}),
             }
             for language, translation, num_characters in zip(sources, translations, billed, strict=True)
         ]
@@ -109,8 +111,13 @@ def join_lines(text: str) -> str:
     return "".join(joined)
 
 
-async def _detect(service: Service, texts: Sequence[str], target: str) -> list[str]:
-    return [one.language for one in await detect_sources(service, texts, target)]
+async def _detect(service: Service, texts: Sequence[str], target: str, client: Client) -> list[str]:
+    return [one.language for one in await detect_sources(service, texts, target, client)]
+
+
+def _details(translation: Translation) -> dict[str, Any]:
+    """What DeepL does not tell: how sure the model is, and what may be wrong."""
+    return {"confidence": round(translation.confidence, 4), "warnings": list(translation.warnings)}
 
 
 def _parser(fields: Fields, tags: str) -> Callable[[str], Markup]:

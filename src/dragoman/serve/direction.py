@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from dragoman.serve.access_log import note
 from dragoman.serve.service import Client, Service
 from dragoman.translator import Glossary, Translation
 from dragoman.translator.markup import Markup
@@ -60,10 +61,10 @@ def choose_source(
     return others[0] if others else best
 
 
-async def detect_sources(service: Service, texts: Sequence[str], target: str) -> list[Detected]:
+async def detect_sources(service: Service, texts: Sequence[str], target: str, client: Client) -> list[Detected]:
     """The language of each text."""
     directions = service.models.directions
-    return [choose_source(await service.detect(text), target, directions) for text in texts]
+    return [choose_source(found, target, directions) for found in await service.detect_each(texts, client)]
 
 
 async def translate_each(
@@ -75,21 +76,27 @@ async def translate_each(
     client: Client,
     alternatives: int = 0,
     glossary: Glossary | None = None,
+    align: bool = False,
     markup: Callable[[str], Markup] | None = None,
     split_sentences: bool = True,
+    limited: bool = True,
 ) -> list[Translation]:
-    """Translate texts that are in several languages; those of one language go together."""
+    """Translate texts that are in several languages; those of one language go together. One line tells of all."""
     places: dict[str, list[int]] = {}
     for place, source in enumerate(sources):
         places.setdefault(source, []).append(place)
+    for source in places:
+        if source != target:
+            service.models.check(source, target)  # before it is noted: a code that is no language may be anything
+    note(source=",".join(places), target=target, texts=len(texts), characters=sum(map(len, texts)))
 
     async def translate(source: str) -> list[Translation]:
         own = [texts[place] for place in places[source]]
         if source == target:
             return [Translation(text, 0.0, 1.0) for text in own]
         return await service.translate(
-            own, source, target, client=client, alternatives=alternatives, glossary=glossary, markup=markup,
-            split_sentences=split_sentences,
+            own, source, target, client=client, alternatives=alternatives, glossary=glossary, align=align,
+            markup=markup, split_sentences=split_sentences, limited=limited,
         )  # fmt: skip
 
     async with _Group() as group:
@@ -97,7 +104,11 @@ async def translate_each(
     results: dict[int, Translation] = {}
     for source, task in tasks.items():
         results |= zip(places[source], task.result(), strict=True)
-    return [results[place] for place in range(len(texts))]
+    translations = [results[place] for place in range(len(texts))]
+    note(sentences=sum(len(translation.sentences) for translation in translations))
+    if service.log.log_text:
+        note(text=list(texts), translation=[translation.text for translation in translations])
+    return translations
 
 
 class _Group(asyncio.TaskGroup):

@@ -30,7 +30,7 @@ CONTENT_TYPES = {
     ".odt": "application/vnd.oasis.opendocument.text",
 }
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_CHARSET = re.compile(rb"<meta\b[^>]{0,199}?charset\s*=\s*[\"']?\s*([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
+_CHARSET = re.compile(rb"<meta\b[^>]{0,199}?charset\s*+=\s*+[\"']?+\s*+([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
 _CHARSET_BYTES = 4096
 _ASCII = bytes(range(0x20, 0x7F))
 

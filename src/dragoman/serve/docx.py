@@ -50,7 +50,9 @@ def _text_parts(archive: Archive) -> list[str]:
     parser = expat.ParserCreate()
     parser.StartElementHandler = start
     parser.Parse(content, True)
-    return names
+    there = {info.filename for info, _ in archive.entries}
+    # Each once, however often it is listed: reading a part is work.
+    return [name for name in dict.fromkeys(names) if name in there]
 
 
 def write(pieces: Sequence[Piece], paragraph: Paragraph) -> str:

@@ -89,10 +89,11 @@ class ParagraphReader:
         """The pieces of a paragraph, or of an element around runs."""
         part = self._part
         children = list(part.children(start, stop))
+        field_ends = self._field_ends(children)
         index = 0
         while index < len(children):
             at, after = children[index]
-            last = self._field_end(children, index)
+            last = field_ends.get(index)
             if last is not None:
                 self._take_field(children[index : last + 1], pieces, placeholders)
                 index = last + 1
@@ -154,17 +155,17 @@ class ParagraphReader:
                 return attributes(self._part.tokens[place].raw).get(f"{self._prefix}fldCharType".lower(), "")
         return ""
 
-    def _field_end(self, children: Sequence[tuple[int, int]], index: int) -> int | None:
-        """The last run of a field that begins with this one and ends beside it."""
-        if not self._is(children[index][0], "r") or self._field_kind(*children[index]) != "begin":
-            return None
-        depth = 0
-        for place in range(index, len(children)):
-            if self._is(children[place][0], "r"):
-                depth += {"begin": 1, "end": -1}.get(self._field_kind(*children[place]), 0)
-                if depth == 0:
-                    return place
-        return None
+    def _field_ends(self, children: Sequence[tuple[int, int]]) -> dict[int, int]:
+        """For the first run of each field that ends beside it the last one."""
+        ends: dict[int, int] = {}
+        opened: list[int] = []
+        for index, child in enumerate(children):
+            kind = self._field_kind(*child) if self._is(child[0], "r") else ""
+            if kind == "begin":
+                opened.append(index)
+            elif kind == "end" and opened:
+                ends[opened.pop()] = index
+        return ends
 
     def _take_field(self, children: Sequence[tuple[int, int]], pieces: list[Piece], placeholders: Placeholders) -> None:
         """A link is around its text; what else Word computes is not for translation, but the model sees it."""

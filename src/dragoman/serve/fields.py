@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -26,10 +26,19 @@ _NO = frozenset(("0", "false", "no", "off", ""))
 
 
 @dataclass(frozen=True)
+class Upload:
+    """A file that came with a form, and what its sender calls it."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True)
 class Fields:
     """The values of a request, by name: what JSON has, or a form's strings; a list where a name came several times."""
 
     values: dict[str, Any]
+    uploads: dict[str, Upload] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
         """Whether there is anything under that name."""
@@ -79,18 +88,20 @@ class Fields:
         return word in _YES
 
 
-async def read_fields(request: Request) -> Fields:
-    """The request's fields; refuses (400) what cannot be read."""
+async def read_fields(request: Request, *, with_file: bool = False) -> Fields:
+    """The request's fields; refuses (400) what cannot be read. Files in it are passed over, unless one is expected."""
+    uploads: dict[str, Upload] = {}
     values = _gather(_pairs(request.url.query, "query string"))
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     body = await request.body()
     if kind == "multipart/form-data":
-        values |= _gather(await _multipart(request))
+        form = await _multipart(request, with_file)
+        values, uploads = values | form.values, form.uploads
     elif kind == "application/x-www-form-urlencoded":
         values |= _gather(_pairs(_decode(body), "form"))
     elif body.strip() and (kind == "application/json" or kind.endswith("+json") or body.lstrip()[:1] == b"{"):
         values |= _json(body)
-    return Fields(values)
+    return Fields(values, uploads)
 
 
 def _json(body: bytes) -> dict[str, Any]:
@@ -111,14 +122,22 @@ def _pairs(encoded: str, what: str) -> list[tuple[str, str]]:
         raise Refusal(400, f"Invalid request: the {what} {reason}") from error
 
 
-async def _multipart(request: Request) -> list[tuple[str, str]]:
-    """The fields of a multipart form that are no files."""
+async def _multipart(request: Request, with_file: bool) -> Fields:
+    """What a multipart form has; its file only where one is expected."""
     size = len(await request.body())
+    most_files, hint = (1, ": send one file, and a few fields") if with_file else (MOST_FIELDS, "")
+    pairs: list[tuple[str, str]] = []
+    uploads: dict[str, Upload] = {}
     try:
-        async with request.form(max_files=MOST_FIELDS, max_fields=MOST_FIELDS, max_part_size=size) as form:
-            return [(name, value) for name, value in form.multi_items() if not isinstance(value, UploadFile)]
+        async with request.form(max_files=most_files, max_fields=MOST_FIELDS, max_part_size=size) as form:
+            for name, value in form.multi_items():
+                if not isinstance(value, UploadFile):
+                    pairs.append((name, value))
+                elif with_file:
+                    uploads[name] = Upload(_checked(name, value.filename or ""), await value.read())
     except (HTTPException, MultiPartException, KeyError, ValueError) as error:
-        raise Refusal(400, "Invalid request: the multipart form cannot be read") from error
+        raise Refusal(400, f"Invalid request: the multipart form cannot be read{hint}") from error
+    return Fields(_gather(pairs), uploads)
 
 
 def _decode(body: bytes) -> str:
@@ -142,7 +161,9 @@ def _gather(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _checked(name: str, value: object) -> str:
-    """A string that can be written as UTF-8: JSON can escape halves of a character, which are none."""
+    """A string that can be written as UTF-8: JSON can escape halves of a character, which are none, and a form can
+    have them in other encodings.
+    """
     if not isinstance(value, str):
         raise Refusal(400, f"Invalid request: {name} parameter is not text")
     try:

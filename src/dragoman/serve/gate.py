@@ -1,6 +1,7 @@
 """The door of the server: what holds for every request, whatever it asks for.
 
 - Its body is read whole before anything else happens: bounded (413), in time (408). One that is cut off ends here.
+- The bodies of all requests together are bounded too (503): nobody's key or rate is known before they are read.
 - While it is being served, the connection is watched: who hangs up is cancelled, and leaves the queue.
 - Every answer has headers that keep browsers from guessing, framing and leaking; pages may load only what is ours.
 - Every request is counted and logged, with what became of it; its text is not.
@@ -14,9 +15,11 @@ import logging
 import time
 import traceback
 from collections.abc import MutableMapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.serve import access_log
@@ -28,6 +31,11 @@ from dragoman.serve.settings import Settings
 
 HUNG_UP = 499
 """The status, in log and metrics, of a request whose client did not wait for the answer."""
+HELD_BYTES = 256 << 20
+"""What the bodies of all requests that a worker has may take, the beginning of each apart."""
+FREE_BYTES = 16 << 10
+"""The beginning of a body, which always fits: who sends much keeps nobody out who sends little."""
+_RETRY_SECONDS = 5.0
 _LOG = logging.getLogger("dragoman.serve")
 _FORM_BYTES = 64 << 10
 """What a form has around its file."""
@@ -83,13 +91,44 @@ class _Answer:
                 headers.add_vary_header("Origin")
 
 
+@dataclass
+class _Body:
+    """What a client has sent so far. What was taken away still counts until the request is done: somebody has it."""
+
+    parts: list[bytes] = field(default_factory=list)
+    num_bytes: int = 0
+
+    @property
+    def num_held_bytes(self) -> int:
+        return max(0, self.num_bytes - FREE_BYTES)
+
+    def add(self, part: bytes) -> None:
+        self.parts.append(part)
+        self.num_bytes += len(part)
+
+    def take(self) -> bytes:
+        whole = b"".join(self.parts)
+        self.parts.clear()
+        return whole
+
+
 class Gate:
     """An ASGI application around another one."""
 
     def __init__(
-        self, app: ASGIApp, *, settings: Settings, metrics: Metrics, log: AccessLog, routes: RouteNames
+        self,
+        app: ASGIApp,
+        *,
+        settings: Settings,
+        metrics: Metrics,
+        log: AccessLog,
+        routes: RouteNames,
+        held_bytes: int = HELD_BYTES,
     ) -> None:
         self._app = app
+        # The largest body that is allowed fits when there is no other.
+        self._most_held_bytes = max(held_bytes, settings.body_bytes, settings.file_bytes + _FORM_BYTES)
+        self._held_bytes = 0
         self._settings = settings
         self._metrics = metrics
         self._log = log
@@ -102,10 +141,9 @@ class Gate:
         begin = time.monotonic()
         notes = access_log.begin()
         answer = _Answer(send, self._settings.cors)
-        num_read = 0
+        body = _Body()
         try:
-            body = await self._read(scope, receive)
-            num_read = len(body)
+            await self._read(scope, receive, body)
             if scope["method"] == "OPTIONS" and self._settings.cors != "none":
                 await _empty(answer.send)
             else:
@@ -120,10 +158,11 @@ class Gate:
         finally:
             seconds = time.monotonic() - begin
             self._metrics.request(self._routes.name(scope["path"]), answer.status, seconds)
-            self._write(scope, notes, answer, seconds, num_read)
+            self._write(scope, notes, answer, seconds, body.num_bytes)
+            self._held_bytes -= body.num_held_bytes
 
-    async def _read(self, scope: Scope, receive: Receive) -> bytes:
-        """The whole body."""
+    async def _read(self, scope: Scope, receive: Receive, body: _Body) -> None:
+        """Fill the body."""
         limit = self._settings.body_bytes
         if self._settings.files and self._routes.takes_files(scope["path"]):
             limit = max(limit, self._settings.file_bytes + _FORM_BYTES)
@@ -131,32 +170,43 @@ class Gate:
         if length.isdigit() and int(length) > limit:
             await _discard(receive)
             raise Refusal(413, f"the body has {length} bytes, at most {limit} are taken")
-        parts: list[bytes] = []
-        num_bytes, has_more = 0, True
+        has_more = True
         try:
             async with asyncio.timeout(self._settings.timeout_seconds):
                 while has_more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise _HungUpError
-                    parts.append(message.get("body", b""))
-                    num_bytes += len(parts[-1])
+                    held_before = body.num_held_bytes
+                    body.add(message.get("body", b""))
+                    self._held_bytes += body.num_held_bytes - held_before
                     has_more = message.get("more_body", False)
-                    if num_bytes > limit:
-                        parts.clear()
-                        await _discard(receive)
-                        raise Refusal(413, f"the body has more than {limit} bytes, which is all that is taken")
+                    if refusal := self._too_much(body, limit):
+                        body.parts.clear()
+                        if has_more:
+                            await _discard(receive)
+                        raise refusal
         except TimeoutError as error:
             raise Refusal(408, f"the body did not come in {self._settings.timeout_seconds:g} seconds") from error
-        return b"".join(parts)
 
-    async def _serve(self, scope: Scope, body: bytes, receive: Receive, answer: _Answer) -> None:
+    def _too_much(self, body: _Body, limit: int) -> Refusal | None:
+        """What is to be said of a body that is larger than there is room for."""
+        if body.num_bytes > limit:
+            return Refusal(413, f"the body has more than {limit} bytes, which is all that is taken")
+        if body.num_held_bytes and self._held_bytes > self._most_held_bytes:
+            message = "too many large requests are under way: try again later, or send less at once"
+            return Refusal(503, message, retry_after_seconds=_RETRY_SECONDS)
+        return None
+
+    async def _serve(self, scope: Scope, body: _Body, receive: Receive, answer: _Answer) -> None:
         """Run the application, and stop it if the client hangs up."""
-        remaining = [body]
+        is_read = False
 
         async def replay() -> Message:
-            if remaining:
-                return {"type": "http.request", "body": remaining.pop(), "more_body": False}
+            nonlocal is_read
+            if not is_read:
+                is_read = True
+                return {"type": "http.request", "body": body.take(), "more_body": False}
             return await watcher
 
         async def serve() -> None:
@@ -199,6 +249,12 @@ class Gate:
             bytes_out=answer.num_bytes,
             **notes,
         )
+
+
+def bearer_key(request: Request) -> str | None:
+    """The key in a request's header, where what is neither LibreTranslate's nor DeepL's has it."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else None
 
 
 async def _until_disconnect(receive: Receive) -> Message:

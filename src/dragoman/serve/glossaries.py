@@ -7,26 +7,33 @@ compared with their names. A glossary never changes, so its compiled form can be
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import datetime
 import io
 import json
 import os
 import re
+import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dragoman.serve.disk import available, check_folder
 from dragoman.serve.refusal import Refusal
 from dragoman.translator import Glossary, Term
 
-MOST_GLOSSARIES = 1000
+MOST_GLOSSARIES, MOST_BYTES = 1000, 256 << 20
+"""Of all owners together."""
+MOST_OF_ONE, MOST_BYTES_OF_ONE = 100, 32 << 20
+"""Of one owner, so that a key leaves room for the others; without keys nobody can be told from anybody."""
 MOST_TERMS = 5000
 MOST_TERM_CHARACTERS = 256
 MOST_NAME_CHARACTERS = 1024
 _COMPILED = 32
+_UNFINISHED_SECONDS = 3600.0
 _WORD_BEGINS = re.compile(r"(?<!\w)\S")
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
@@ -79,18 +86,45 @@ class GlossaryFolder:
         self._folder = folder
         self._compiled: OrderedDict[str, Glossary] = OrderedDict()
 
+    def prepare(self) -> None:
+        """Before a server starts: there is a folder, without what killed servers did not finish in it."""
+        check_folder(self._folder, "choose another --glossary-dir")
+        for file in self._folder.glob("*.unfinished"):
+            with contextlib.suppress(OSError):  # another machine was quicker
+                if time.time() - file.stat().st_mtime > _UNFINISHED_SECONDS:
+                    file.unlink()
+
     def create(self, name: str, source: str, target: str, terms: tuple[Term, ...], owner: str) -> GlossaryInfo:
         """Keep a new glossary; `source` and `target` are languages of a model here."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        if sum(1 for _ in self._files()) >= MOST_GLOSSARIES:
-            raise Refusal(456, f"there are {MOST_GLOSSARIES} glossaries already: delete one first")
         created = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
         info = GlossaryInfo(str(uuid.uuid4()), name, source, target, created, len(terms), owner)
-        unfinished = self._folder / f"{info.id}.unfinished"
         lines = [f"# {json.dumps(asdict(info))}", *(f"{term.source}\t{term.target}" for term in terms)]
-        unfinished.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        os.replace(unfinished, self._folder / f"{info.id}.tsv")
+        content = ("\n".join(lines) + "\n").encode("utf-8")
+        unfinished = self._folder / f"{info.id}.unfinished"
+        with available("the glossary could not be kept"):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._check_room(owner, len(content))
+            try:
+                unfinished.write_bytes(content)
+                os.replace(unfinished, self._folder / f"{info.id}.tsv")
+            except OSError:
+                unfinished.unlink(missing_ok=True)
+                raise
         return info
+
+    def _check_room(self, owner: str, num_bytes: int) -> None:
+        """Refuse one glossary more where there are too many, or too large ones, of all or of this owner."""
+        sizes: dict[Path, int] = {}
+        for file in (*self._files(), *self._folder.glob("*.unfinished")):
+            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                sizes[file] = file.stat().st_size
+        if len(sizes) >= MOST_GLOSSARIES or sum(sizes.values()) + num_bytes > MOST_BYTES:
+            raise Refusal(456, f"there are {len(sizes)} glossaries already: delete one first")
+        if not owner:
+            return
+        own = [sizes.get(self._folder / f"{info.id}.tsv", 0) for info in self.list(owner)]
+        if len(own) >= MOST_OF_ONE or sum(own) + num_bytes > MOST_BYTES_OF_ONE:
+            raise Refusal(456, f"{len(own)} glossaries of {sum(own)} bytes are yours already: delete one first")
 
     def list(self, owner: str) -> list[GlossaryInfo]:
         """The glossaries of an owner, the oldest first."""
@@ -108,12 +142,12 @@ class GlossaryFolder:
 
     def entries(self, id: str, owner: str) -> str:
         """A glossary's terms, as TSV."""
-        _, file = self.find(id, owner)
-        return file.read_text(encoding="utf-8").partition("\n")[2]
+        return _read_entries(self.find(id, owner)[1])
 
     def delete(self, id: str, owner: str) -> None:
         """Remove a glossary."""
-        self.find(id, owner)[1].unlink(missing_ok=True)
+        with available("the glossary could not be deleted"):
+            self.find(id, owner)[1].unlink(missing_ok=True)
         self._compiled.pop(id, None)
 
     def compiled(self, id: str, owner: str) -> tuple[GlossaryInfo, Glossary]:
@@ -121,7 +155,7 @@ class GlossaryFolder:
         info, file = self.find(id, owner)
         glossary = self._compiled.get(id)
         if glossary is None:
-            glossary = ClientGlossary(parse_entries(file.read_text(encoding="utf-8").partition("\n")[2], "tsv"))
+            glossary = ClientGlossary(parse_entries(_read_entries(file), "tsv"))
             self._compiled[id] = glossary
             while len(self._compiled) > _COMPILED:
                 self._compiled.popitem(last=False)
@@ -185,3 +219,11 @@ def _read_info(file: Path) -> GlossaryInfo | None:
     except (OSError, ValueError, TypeError):
         return None
     return info if info.id == file.stem else None
+
+
+def _read_entries(file: Path) -> str:
+    with available("the glossary could not be read"):
+        try:
+            return file.read_text(encoding="utf-8").partition("\n")[2]
+        except FileNotFoundError as error:  # deleted meanwhile
+            raise Refusal(404, "Glossary not found") from error

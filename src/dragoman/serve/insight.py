@@ -10,7 +10,8 @@
     POST /explain/page          {request} -> the page in one file
     GET  /explain/models        what can be explained
 
-Nothing is kept between requests but the models, which are loaded in torch when they are first asked for.
+Kept between requests are the models, which are loaded in torch when they are first asked for, and the last passes of
+each: a page asks for a translation's tensors bit by bit.
 """
 
 from __future__ import annotations
@@ -19,9 +20,12 @@ import asyncio
 import functools
 import json
 import mmap
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -39,10 +43,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LIMITS = {"characters": 1000, "pieces": 128, "beam": 16, "top": 50, "names": 500}
+LIMITS = {"characters": 1000, "pieces": 128, "beam": 16, "top": 50, "names": 500, "off": 500}
 PER_MINUTE = 240.0
-"""Requests of one client: a person who clicks as fast as the page answers stays below it."""
+"""What one client may ask of a worker's thread: a person who clicks as fast as the page answers stays below it."""
+COSTS = {"compare": 2, "importance": 3, "effects": 6, "replay": 6, "page": 15}
+"""What a request is worth that is more than a translation: passes for every word, every head, every checkpoint."""
 QUEUE = 16
+PLACES = 2
+"""Of one client in the queue."""
+KEPT_PASSES = 2
+LATE = "the traces before this one took too long: try again in a moment"
 WITHOUT_TORCH = "explaining needs torch: pip install 'dragoman[train]'"
 
 
@@ -54,14 +64,30 @@ class Insight:
         self._buckets = Buckets(PER_MINUTE, mmap.mmap(-1, TABLE_BYTES))
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="explain")
         self._waiting = 0
-        self._explainers: dict[str, Explainer] = {}  # only the one thread reads and writes it
+        self._places: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._explainers: list[Explainer] = []  # only the one thread reads and writes it
 
-    def admit(self, http: Request) -> None:
-        """Refuse who has no key where one is needed, and who comes too often."""
+    def admit(self, http: Request, cost: float = 1) -> str:
+        """Who this is. Refuses who has no key where one is needed, and who asks for too much."""
         scheme, _, key = http.headers.get("authorization", "").partition(" ")
         client = self._service.admit(http, key.strip() if scheme.lower() == "bearer" else None)
-        if wait := self._buckets.take(client.name):
+        if wait := self._buckets.take(client.name, cost):
             raise Refusal(429, "Too many requests for traces: slow down", retry_after_seconds=wait)
+        return client.name
+
+    @asynccontextmanager
+    async def place(self, client: str) -> AsyncIterator[None]:
+        """One of the client's places in the queue: what else it asks for waits outside, where others can pass it."""
+        places = self._places.setdefault(client, asyncio.Semaphore(PLACES))
+        try:
+            async with asyncio.timeout(self._service.settings.timeout_seconds):
+                await places.acquire()
+        except TimeoutError as error:
+            raise Refusal(503, LATE, retry_after_seconds=2) from error
+        try:
+            yield
+        finally:
+            places.release()
 
     async def run(self, work: Callable[[Explainer], T], request: TraceRequest, *others: TraceRequest) -> T:
         """Do work on requests to one model in the thread; refuses them when too many wait."""
@@ -71,10 +97,11 @@ class Insight:
         if self._waiting >= QUEUE:
             raise Refusal(503, "too many traces are waiting: try again in a moment", retry_after_seconds=2)
         self._waiting += 1
+        until = time.monotonic() + self._service.settings.timeout_seconds
         future = asyncio.get_running_loop().run_in_executor(
-            self._pool, functools.partial(self._work, work, model, (request, *others))
+            self._pool, functools.partial(self._work, work, model, (request, *others), until)
         )
-        # Counted down when the thread is done with it, whether or not somebody still waits for the answer.
+        # Counted down also when nobody waits for the answer any more: unless it has begun, the thread passes it over.
         future.add_done_callback(self._done)
         return await future
 
@@ -83,19 +110,30 @@ class Insight:
         if not future.cancelled():
             future.exception()
 
-    def _work(self, work: Callable[[Explainer], T], model: Model, requests: Sequence[TraceRequest]) -> T:
-        from dragoman.explain import Explainer
-
-        if model.name not in self._explainers:
-            import torch
-
-            torch.set_num_threads(1)  # the others are busy translating
-            self._explainers[model.name] = Explainer(model.bundle)
-        explainer = self._explainers[model.name]
+    def _work(self, work: Callable[[Explainer], T], model: Model, requests: Sequence[TraceRequest], until: float) -> T:
+        if time.monotonic() > until:
+            raise Refusal(503, LATE, retry_after_seconds=2)
+        explainer = self._explainer(model)
         longest = max(len(explainer.prepare(request).source.pieces) for request in requests)
         if longest > LIMITS["pieces"]:
             raise Refusal(413, f"a sentence of {longest} pieces is too long to explain, at most {LIMITS['pieces']}")
         return work(explainer)
+
+    def _explainer(self, model: Model) -> Explainer:
+        """The model's own, loaded if it is not here yet; those of models that are served no longer go."""
+        models = self._service.models
+        served = [models.pick(*direction).bundle for direction in models.directions]
+        self._explainers = [one for one in self._explainers if any(one.bundle is bundle for bundle in served)]
+        for explainer in self._explainers:
+            if explainer.bundle is model.bundle:
+                return explainer
+        import torch
+
+        from dragoman.explain import Explainer
+
+        torch.set_num_threads(1)  # the others are busy translating
+        self._explainers.append(Explainer(model.bundle, keep=KEPT_PASSES))
+        return self._explainers[-1]
 
     def _pick(self, request: TraceRequest) -> Model:
         for source, target in self._service.models.directions:
@@ -119,20 +157,21 @@ def routes(service: Service) -> list[BaseRoute]:
     }
     found: list[BaseRoute] = [Route("/explain/models", _models(insight, service), methods=["GET"])]
     for name, handler in handlers.items():
-        found.append(Route(f"/explain/{name}", _bounded(insight, handler), methods=["POST"]))
+        found.append(Route(f"/explain/{name}", _bounded(insight, name, handler), methods=["POST"]))
     return found
 
 
-def _bounded(insight: Insight, handler: Callable[[Insight, Any], Awaitable[Response]]) -> Any:
+def _bounded(insight: Insight, name: str, handler: Callable[[Insight, Any], Awaitable[Response]]) -> Any:
     async def handle(http: Request) -> Response:
-        insight.admit(http)
+        client = insight.admit(http, COSTS.get(name, 1))
         try:
             body = json.loads(await http.body())
         except ValueError as error:
             raise Refusal(400, "the body is not JSON, expected an object") from error
         if not isinstance(body, Mapping):
             raise Refusal(400, f"the body is a {type(body).__name__}, expected an object")
-        return await handler(insight, body)
+        async with insight.place(client):
+            return await handler(insight, body)
 
     return handle
 
@@ -220,6 +259,8 @@ def checked(values: Any) -> TraceRequest:
     for name in ("prefix", "target_ids"):
         if len(getattr(request, name) or ()) > 2 * LIMITS["pieces"]:
             raise Refusal(413, f"{name} is too long to explain, at most {2 * LIMITS['pieces']} pieces")
+    if len(request.off) > LIMITS["off"]:
+        raise Refusal(413, f"off has {len(request.off)} heads, at most {LIMITS['off']} can be switched off at once")
     return request
 
 

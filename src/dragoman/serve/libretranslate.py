@@ -123,11 +123,12 @@ def _translate(service: Service) -> Handler:
         if format not in FORMATS:
             raise Refusal(400, f"{format} format is not supported")
         alternatives = max(0, fields.whole_number("alternatives", 0))
+        with_details = fields.flag("details")
         service.check_sizes(texts)
         if target not in service.models.targets:
             raise Refusal(400, f"{target} is not supported")
         if asked == AUTO:
-            detected = await detect_sources(service, texts, target)
+            detected = await detect_sources(service, texts, target, client)
         else:
             detected = [Detected(language(service, asked), 1.0)] * len(texts)
         translations = await translate_each(
@@ -139,6 +140,9 @@ def _translate(service: Service) -> Handler:
             answer["detectedLanguage"] = [described(one) for one in detected]
         if alternatives:
             answer["alternatives"] = [list(translation.alternatives) for translation in translations]
+        if with_details:
+            answer["confidence"] = [round(translation.confidence, 4) for translation in translations]
+            answer["warnings"] = [list(translation.warnings) for translation in translations]
         return JSONResponse(answer if is_list else {name: values[0] for name, values in answer.items()})
 
     return translate
@@ -162,14 +166,14 @@ def _detect(service: Service) -> Handler:
 def _suggest(service: Service) -> Handler:
     async def suggest(request: Request) -> Response:
         fields = await read_fields(request)
-        service.admit(request, key_of(fields))
+        client = service.admit(request, key_of(fields))
         if service.settings.suggestions is None:
             raise Refusal(403, "suggestions are not taken here: the server was started without --suggestions")
         line = suggestions.line_of(required(fields, "q"), required(fields, "s"))
         asked, target = required(fields, "source"), language(service, required(fields, "target"))
         source = language(service, asked)
         if asked == AUTO:
-            source = (await detect_sources(service, [required(fields, "q")], target))[0].language
+            source = (await detect_sources(service, [required(fields, "q")], target, client))[0].language
         service.models.check(source, target)
         file = suggestions.file_of(service.settings.suggestions, source, target)
         await run_in_threadpool(suggestions.append, file, line)

@@ -25,6 +25,7 @@ _COUNTERS = {
     "dragoman_characters_total": "Characters that clients sent to be translated.",
     "dragoman_worker_starts_total": "Workers started, those in place of dead ones among them.",
     "dragoman_reloads_total": "Times that models were loaded again.",
+    "dragoman_log_lines_lost_total": "Lines of the access log that could not be written.",
 }
 _GAUGES = {
     "dragoman_queue_requests": "Requests that wait for the engine.",

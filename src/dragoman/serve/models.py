@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from dragoman.engine.convert import ComputeType
 from dragoman.errors import BundleError
 from dragoman.serve.language_names import name_of
 from dragoman.serve.refusal import Refusal
-from dragoman.translator import Glossary, SentenceTranslation, Translator
+from dragoman.translator import Glossary, SentenceTranslation, Translation, Translator
 from dragoman.translator import Settings as TranslatorSettings
 from dragoman.translator.drafts import Scribe
+from dragoman.translator.markup import Markup
 from dragoman.translator.prepare import Prepared, prepare
+from dragoman.translator.translator import assemble
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,15 @@ class Options:
     glossary: Glossary | None = None
     align: bool = False
     split_sentences: bool = True
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Texts as sentences. If they had tags, `pages` has what stood around, and how many of the texts are in it."""
+
+    options: Options
+    prepared: Prepared
+    pages: tuple[tuple[Markup, int], ...] = ()
 
 
 class Model:
@@ -63,7 +75,7 @@ class Model:
         return prepare(texts, scribe, options.source, self.bundle.model_config.max_length, settings)
 
     def translate(self, sentences: Sequence[str], options: Options) -> list[SentenceTranslation]:
-        """Sentences as `prepare` found them, in one call."""
+        """Sentences that `prepare` found, as they were written, in one call."""
         translations = self._translator.translate(
             list(sentences),
             source=options.source,
@@ -140,6 +152,37 @@ def find_models(names: Sequence[str]) -> list[Path]:
     return [find(name) for name in chosen]
 
 
-def with_notes(result: SentenceTranslation, notes: tuple[str, ...]) -> SentenceTranslation:
+def make_ready(model: Model, texts: Sequence[str], options: Options, markup: Callable[[str], Markup] | None) -> Ready:
+    """Texts made ready for a model; `markup` reads those with tags."""
+    if markup is None:
+        return Ready(options, model.prepare(texts, options))
+    pages = [markup(text) for text in texts]
+    plain = [page.texts for page in pages]
+    if any(page.needs_alignment for page in pages):
+        options = replace(options, align=True)
+    prepared = model.prepare([text for some in plain for text in some], options)
+    return Ready(options, prepared, tuple(zip(pages, map(len, plain), strict=True)))
+
+
+def put_together(ready: Ready, found: Sequence[SentenceTranslation]) -> list[Translation]:
+    """The texts again; `found` has what became of the sentences that had anything to translate."""
+    remaining, prepared = iter(found), ready.prepared
+    results = [
+        _with_notes(next(remaining), sentence.warnings)
+        if sentence.ids
+        else SentenceTranslation(sentence.text, sentence.text, 0.0, 1.0)
+        for sentence in prepared.sentences
+    ]
+    translations = [
+        assemble(segments, [results[place] for place in places])
+        for segments, places in zip(prepared.segments, prepared.places, strict=True)
+    ]
+    if not ready.pages:
+        return translations
+    parts = iter(translations)
+    return [page.assemble(list(itertools.islice(parts, num_texts))) for page, num_texts in ready.pages]
+
+
+def _with_notes(result: SentenceTranslation, notes: tuple[str, ...]) -> SentenceTranslation:
     """A sentence's translation, with what there was to say of the sentence before."""
     return replace(result, warnings=(*notes, *result.warnings)) if notes else result

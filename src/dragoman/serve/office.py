@@ -15,6 +15,7 @@ from dragoman.serve.archive import Archive, XmlText
 from dragoman.translator.inline import Piece, has_inner_tags, place, text_of
 from dragoman.translator.markup_tokens import Token, tokenize
 from dragoman.translator.markup_tree import End, element_ends
+from dragoman.translator.placement import PLACEHOLDER
 from dragoman.translator.translation import Translation
 
 _KEY = re.compile("\0(\\d+)\0")  # XML cannot have the character
@@ -144,7 +145,7 @@ class Placeholders:
     """What the model sees of what must stay, in one paragraph: its words, or a placeholder that is not in the text."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        self._there = frozenset(PLACEHOLDER.findall(text))
         self._number = 0
 
     def piece(self, raw: str, shown: str) -> Piece:
@@ -154,6 +155,6 @@ class Placeholders:
         if _WORDS.fullmatch(shown):
             return Piece("opaque", raw, shown)
         self._number += 1
-        while f"{{{self._number}}}" in self._text:
+        while f"{{{self._number}}}" in self._there:
             self._number += 1
         return Piece("opaque", raw, f"{{{self._number}}}")

@@ -9,12 +9,14 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from dragoman.serve.gate import bearer_key
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
 
+NOT_EXPLAINED = "explaining is switched off here (--no-explain)"
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -34,10 +36,27 @@ class PageFile:
 def routes(service: Service) -> list[BaseRoute]:
     """The page's routes. They need no key: what they send is in everybody's package."""
     found = read_files(files("dragoman") / "web")
-    return [
+    routes: list[BaseRoute] = [
         Route("/", _sender(found, "index.html"), methods=["GET"]),
         Route("/web/{path:path}", _sender(found), methods=["GET"]),
     ]
+    if not service.settings.explain:
+        routes.append(Route("/explain/models", _models(service), methods=["GET"]))
+    return routes
+
+
+def _models(service: Service) -> Callable[[Request], Awaitable[Response]]:
+    """What the page still has to know where nothing is explained: the languages, and why."""
+
+    async def models(request: Request) -> Response:
+        service.admit(request, bearer_key(request))
+        known = [
+            {"name": service.models.pick(source, target).name, "source": source, "target": target}
+            for source, target in service.models.directions
+        ]
+        return JSONResponse({"models": known, "ready": False, "why": NOT_EXPLAINED})
+
+    return models
 
 
 def read_files(folder: Traversable, prefix: str = "") -> dict[str, PageFile]:

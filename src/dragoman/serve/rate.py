@@ -28,14 +28,15 @@ class Buckets:
         self._table = table
         self._clock = clock
 
-    def take(self, name: str) -> float:
-        """Count one request: 0 if it may pass, else the seconds until one may."""
+    def take(self, name: str, cost: float = 1) -> float:
+        """Count one request, or one that is worth several: 0 if it may pass, else the seconds until it may."""
         if self._per_minute == 0:
             return 0.0
+        cost = min(cost, max(1.0, self._per_minute))  # more than all there ever is could never pass
         place, identity, tokens, characters = self._find(name)
-        passes = tokens >= 1
-        _ENTRY.pack_into(self._table, place, identity, tokens - 1 if passes else tokens, self._clock(), characters)
-        return 0.0 if passes else (1 - tokens) * 60 / self._per_minute
+        passes = tokens >= cost
+        _ENTRY.pack_into(self._table, place, identity, tokens - cost if passes else tokens, self._clock(), characters)
+        return 0.0 if passes else (cost - tokens) * 60 / self._per_minute
 
     def spend(self, name: str, characters: int) -> None:
         """Count characters that were translated."""

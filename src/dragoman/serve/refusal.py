@@ -29,4 +29,6 @@ class Refusal(Exception):  # noqa: N818 (a refusal is no error of ours)
 def render(path: str, status: int, message: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """The body that clients of the protocol at `path` look for."""
     name = "message" if path.startswith(DEEPL_PREFIX) else "error"
+    # A message may quote the request, and half a surrogate pair could not be sent.
+    message = message.encode("utf-8", "replace").decode()
     return JSONResponse({name: message}, status_code=status, headers=dict(headers or {}))

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import logging
 import mmap
+import os
 import resource
 import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from dragoman.errors import ConfigError, DragomanError
-from dragoman.serve import metrics, rate
+from dragoman.serve import metrics, rate, suggestions
+from dragoman.serve.glossaries import GlossaryFolder
 from dragoman.serve.models import find_models
 from dragoman.serve.service import Service
 from dragoman.serve.settings import Settings
-from dragoman.serve.supervisor import Supervisor
+from dragoman.serve.shelf import Shelf
+from dragoman.serve.supervisor import Heartbeats, Supervisor
 from dragoman.serve.worker import Shared, work
 
 
@@ -22,9 +26,17 @@ def run(settings: Settings, announce: Callable[[str], None]) -> int:
     """Serve until a signal says to stop: -> the exit status. `announce` gets a line when all is ready."""
     logging.basicConfig(format="dragoman: %(message)s", level=logging.WARNING, stream=sys.stderr)
     find_models(settings.model)  # before anything is started
+    prepare_folders(settings)
     _allow_many_connections()
     listener = bind(settings.host, settings.port)
-    shared = Shared(listener, mmap.mmap(-1, metrics.table_bytes(settings.workers)), mmap.mmap(-1, rate.TABLE_BYTES))
+    heartbeats = Heartbeats(settings.workers)
+    shared = Shared(
+        listener,
+        mmap.mmap(-1, metrics.table_bytes(settings.workers)),
+        mmap.mmap(-1, rate.TABLE_BYTES),
+        supervisor=os.getpid() if settings.workers > 1 else None,
+        heartbeats=heartbeats,
+    )
     host, port = listener.getsockname()[:2]
     where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
@@ -42,7 +54,18 @@ def run(settings: Settings, announce: Callable[[str], None]) -> int:
             print(f"dragoman: {' '.join(str(error).split())}", file=sys.stderr, flush=True)
             sys.exit(2)
 
-    return Supervisor(settings.workers, become, announce).run()
+    # The supervisor has the socket too: while it is open, connections would still be made, and nobody would take them.
+    return Supervisor(settings.workers, become, heartbeats=heartbeats, on_ready=announce, on_stop=listener.close).run()
+
+
+def prepare_folders(settings: Settings) -> None:
+    """Find out what is wrong with the disk while there is somebody to tell, and clear up after servers that died."""
+    if settings.suggestions is not None:
+        suggestions.prepare(settings.suggestions)
+    if settings.glossary_dir is not None:
+        GlossaryFolder(Path(settings.glossary_dir)).prepare()
+    if settings.files:
+        Shelf(os.getpid()).prepare()
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import ipaddress
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
@@ -17,12 +18,11 @@ from dragoman.serve.batcher import Batch, Batcher
 from dragoman.serve.detect import detect
 from dragoman.serve.keys import Keys
 from dragoman.serve.metrics import Metrics
-from dragoman.serve.models import Model, Models, Options, with_notes
+from dragoman.serve.models import Model, Models, Options, make_ready, put_together
 from dragoman.serve.rate import Buckets
 from dragoman.serve.refusal import DEEPL_PREFIX, Refusal
 from dragoman.serve.settings import Settings
 from dragoman.translator import Glossary, SentenceTranslation, Translation
-from dragoman.translator.translator import assemble
 
 if TYPE_CHECKING:
     from dragoman.translator.markup import Markup
@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 _AT_ONCE_CHARACTERS = 2000
 """Shorter texts are split faster than a thread is asked to do it."""
+_PREPARING_THREADS = 3
+"""Two files may be under way, which take long: one more, for requests."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,9 @@ class Service:
         self.log = log
         self.keys = keys
         self._buckets = buckets
-        # One thread a batch that the batcher may have under way, and one to prepare long texts.
-        self._pool = ThreadPoolExecutor(threads + 2, thread_name_prefix="translate")
+        # One thread a batch that the batcher may have under way; long texts wait for threads of their own.
+        self._pool = ThreadPoolExecutor(threads + 1, thread_name_prefix="translate")
+        self._preparers = ThreadPoolExecutor(_PREPARING_THREADS, thread_name_prefix="prepare")
         self._batcher: Batcher[tuple[Model, Options], SentenceTranslation] = Batcher(
             self._run,
             threads=threads,
@@ -121,21 +124,23 @@ class Service:
         )
         num_characters = sum(map(len, texts))
         self._check_quota(client, num_characters)
-        note(source=source, target=target, texts=len(texts), characters=num_characters)
-        seconds = self.settings.timeout_seconds if limited else self.settings.file_seconds
+        async with self.within(self.settings.timeout_seconds if limited else self.settings.file_seconds):
+            translations = await self._translate(model, texts, options, client, markup)
+        self.metrics.count("dragoman_characters_total", num_characters)
+        self._buckets.spend(client.name, num_characters)
+        return translations
+
+    @contextlib.asynccontextmanager
+    async def within(self, seconds: float) -> AsyncIterator[None]:
+        """Refuse (503) what takes longer."""
         try:
             async with asyncio.timeout(seconds):
-                translations = await self._translate(model, texts, options, client, markup)
+                yield
         except TimeoutError as error:
             raise Refusal(
                 503, f"this took more than {seconds:g} seconds: try again later, or send less at once",
                 retry_after_seconds=self._batcher.wait_seconds,
             ) from error  # fmt: skip
-        self.metrics.count("dragoman_characters_total", num_characters)
-        self._buckets.spend(client.name, num_characters)
-        if self.log.log_text:
-            note(text=list(texts), translation=[translation.text for translation in translations])
-        return translations
 
     def check_sizes(self, texts: Sequence[str], status: int = 400) -> None:
         """Refuse what is too much for one request."""
@@ -157,7 +162,18 @@ class Service:
         """The languages that a text may be in, likeliest first, with confidences from 0 to 1; only those that are
         served, as sources or targets.
         """
-        return detect(text, {language for direction in self.models.directions for language in direction})
+        return detect(text, self._languages)
+
+    async def detect_each(self, texts: Sequence[str], client: Client) -> list[list[tuple[str, float]]]:
+        """The same for several texts; like `translate`, it refuses (503) when the queue is full or time is up."""
+        languages = self._languages
+
+        def detect_all() -> list[list[tuple[str, float]]]:
+            return [detect(text, languages) for text in texts]
+
+        async with self.within(self.settings.timeout_seconds):
+            with self._batcher.place(client.name):
+                return await self._in_thread(sum(map(len, texts)), detect_all)
 
     def update_gauges(self) -> None:
         """Note the queue's length."""
@@ -166,7 +182,12 @@ class Service:
 
     def close(self) -> None:
         """Let the threads go; nothing is under way any more."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (self._preparers, self._pool):
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    @property
+    def _languages(self) -> set[str]:
+        return {language for direction in self.models.directions for language in direction}
 
     async def _translate(
         self,
@@ -176,39 +197,20 @@ class Service:
         client: Client,
         markup: Callable[[str], Markup] | None,
     ) -> list[Translation]:
-        if markup is None:
-            return await self._translate_plain(model, texts, options, client)
-        pages = [await self._in_thread(len(text), markup, text) for text in texts]
-        if any(page.needs_alignment for page in pages):
-            options = replace(options, align=True)
-        plain = [text for page in pages for text in page.texts]
-        found = iter(await self._translate_plain(model, plain, options, client))
-        parts = [[next(found) for _ in page.texts] for page in pages]
-        return [
-            await self._in_thread(len(text), page.assemble, part)
-            for text, page, part in zip(texts, pages, parts, strict=True)
-        ]
-
-    async def _translate_plain(
-        self, model: Model, texts: Sequence[str], options: Options, client: Client
-    ) -> list[Translation]:
-        prepared = await self._in_thread(sum(map(len, texts)), model.prepare, texts, options)
-        asked = [place for place, sentence in enumerate(prepared.sentences) if sentence.ids]
-        note(sentences=len(asked))
+        num_characters = sum(map(len, texts))
+        # In a place of the queue, so that no more can wait to be made ready than can wait for the engine.
+        with self._batcher.place(client.name):
+            ready = await self._in_thread(num_characters, make_ready, model, texts, options, markup)
+        asked = [sentence for sentence in ready.prepared.sentences if sentence.ids]
         found = await self._batcher.submit(
             client.name,
             # How texts are split matters no more.
-            (model, replace(options, split_sentences=True)),
-            [prepared.sentences[place].text for place in asked],
-            [len(prepared.sentences[place].ids) for place in asked],
+            (model, replace(ready.options, split_sentences=True)),
+            # As they were written: the model sees itself what is in capitals.
+            [sentence.shouted or sentence.text for sentence in asked],
+            [len(sentence.ids) for sentence in asked],
         )
-        results = [SentenceTranslation(sentence.text, sentence.text, 0.0, 1.0) for sentence in prepared.sentences]
-        for place, result in zip(asked, found, strict=True):
-            results[place] = with_notes(result, prepared.sentences[place].warnings)
-        return [
-            assemble(segments, [results[place] for place in places])
-            for segments, places in zip(prepared.segments, prepared.places, strict=True)
-        ]
+        return await self._in_thread(num_characters, put_together, ready, found)
 
     def _check_quota(self, client: Client, num_characters: int) -> None:
         if self.settings.quota and self.characters(client) + num_characters > self.settings.quota:
@@ -217,7 +219,9 @@ class Service:
     async def _in_thread(self, num_characters: int, function: Callable[..., T], *arguments: object) -> T:
         if num_characters <= _AT_ONCE_CHARACTERS:
             return function(*arguments)
-        return await asyncio.get_running_loop().run_in_executor(self._pool, functools.partial(function, *arguments))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._preparers, functools.partial(function, *arguments)
+        )
 
     async def _run(self, key: tuple[Model, Options], sentences: Sequence[str]) -> Sequence[SentenceTranslation]:
         model, options = key

@@ -44,13 +44,16 @@ class Settings:
     queue_limit: int = option(1024, "Requests that may wait; one client may be half of them. Then it is 503.")
     timeout_seconds: float = option(60.0, "How long a request may take, and to send it.")
     file_seconds: float = option(600.0, "How long the translation of a file may take.")
-    shutdown_seconds: float = option(30.0, "How long SIGTERM waits for requests that were accepted.")
+    shutdown_seconds: float = option(
+        0.0, "How long SIGTERM waits for requests that were accepted; 0 is as long as they may take."
+    )
 
     suggestions: str | None = option(
         None, "Keep better translations (/suggest): of NAME.tsv, in NAME.fr-en.tsv and so on."
     )
     glossary_dir: str | None = option(None, "Keep glossaries (/v2/glossaries) in this folder.")
     files: bool = option(True, "Translate files (/translate_file).")
+    explain: bool = option(True, "Show how a translation came about (/explain), with torch, loaded when first asked.")
     access_log: str = option("-", "A JSON line a request: to this file; - is standard error, none is nowhere.")
     log_text: bool = option(False, "Put texts and translations into the access log.")
 
@@ -62,14 +65,20 @@ class Settings:
         for name in (
             "threads",
             "beam",
-            "beam",
             "rate",
             "char_limit",
             "batch_limit",
             "alternatives_limit",
             "quota",
             "max_wait_ms",
+            "shutdown_seconds",
         ):
             at_least(0, name, getattr(self, name))
-        for name in ("timeout_seconds", "file_seconds", "shutdown_seconds"):
+        for name in ("timeout_seconds", "file_seconds"):
             at_least(0.1, name, getattr(self, name))
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long SIGTERM waits: by default for the slowest request, which was still being sent when it came."""
+        longest = max(self.timeout_seconds, self.file_seconds) if self.files else self.timeout_seconds
+        return self.shutdown_seconds or self.timeout_seconds + longest

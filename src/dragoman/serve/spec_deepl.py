@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.serve.spec_parts import (
+    CONFIDENCE,
     COUNT,
+    DETAILS,
     FLAG,
     FORM,
     JSON,
@@ -45,6 +47,7 @@ _TRANSLATE = {
     },
     "context": {"type": "string", "description": "Taken, and not heeded."},
     "preserve_formatting": {"type": "boolean", "description": "Taken; formatting is always preserved."},
+    "details": DETAILS,
 }
 _CREATE = {
     "name": {"type": "string", "minLength": 1, "maxLength": 1024, "example": "Animals"},
@@ -60,7 +63,17 @@ DEEPL_SCHEMAS: dict[str, Any] = {
     "Translations": record(
         {
             "translations": array(
-                record({"detected_source_language": _LANGUAGE, "text": TEXT, "billed_characters": COUNT}), minItems=1
+                record(
+                    {
+                        "detected_source_language": _LANGUAGE,
+                        "text": TEXT,
+                        "billed_characters": COUNT,
+                        "confidence": {**CONFIDENCE, "description": "There if `details` was true."},
+                        "warnings": array(TEXT, description="There if `details` was true."),
+                    },
+                    required=("detected_source_language", "text", "billed_characters"),
+                ),
+                minItems=1,
             )
         }
     ),

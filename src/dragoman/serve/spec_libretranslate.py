@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.serve.spec_parts import (
+    CONFIDENCE,
     COUNT,
+    DETAILS,
     FLAG,
     FORM,
     JSON,
@@ -29,7 +31,14 @@ _FORMAT = {"type": "string", "enum": ["text", "html"], "default": "text"}
 _ALTERNATIVES = {"type": "integer", "minimum": 0, "default": 0, "description": "How many other translations to give."}
 _ONE = {"type": "string", "example": "Bonjour !"}
 _MANY = {"oneOf": [TEXT, array(TEXT, minItems=1)], "description": "A text, or several.", "example": "Bonjour !"}
-_TRANSLATE = {"source": _SOURCE, "target": _TARGET, "format": _FORMAT, "alternatives": _ALTERNATIVES, "api_key": _KEY}
+_TRANSLATE = {
+    "source": _SOURCE,
+    "target": _TARGET,
+    "format": _FORMAT,
+    "alternatives": _ALTERNATIVES,
+    "details": DETAILS,
+    "api_key": _KEY,
+}
 _SUGGEST = {
     "q": {"type": "string", "description": "The text.", "example": "Le chat dort."},
     "s": {"type": "string", "description": "Its better translation.", "example": "The cat is asleep."},
@@ -51,6 +60,14 @@ LIBRETRANSLATE_SCHEMAS: dict[str, Any] = {
             "alternatives": {
                 "anyOf": [array(TEXT), array(array(TEXT))],
                 "description": "There if any were asked for; a text may have fewer.",
+            },
+            "confidence": {
+                "oneOf": [CONFIDENCE, array(CONFIDENCE)],
+                "description": "There if `details` was true: how sure the model is of its least sure sentence, 0 to 1.",
+            },
+            "warnings": {
+                "anyOf": [array(TEXT), array(array(TEXT))],
+                "description": "There if `details` was true: what may be wrong with the translation.",
             },
         },
         required=["translatedText"],

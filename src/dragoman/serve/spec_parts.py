@@ -11,6 +11,8 @@ MULTIPART = "multipart/form-data"
 TEXT: dict[str, Any] = {"type": "string"}
 COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 FLAG: dict[str, Any] = {"type": "boolean"}
+DETAILS: dict[str, Any] = {"type": "boolean", "default": False, "description": "Whether to tell what may be wrong."}
+CONFIDENCE: dict[str, Any] = {"type": "number", "minimum": 0, "maximum": 1}
 WORDS = {
     400: "A field is missing or wrong, a language is not supported, or a limit is passed.",
     403: "The key is wrong, or this is switched off.",

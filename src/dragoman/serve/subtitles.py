@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,8 @@ _TIMES = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 _TAG = re.compile(r"<(/?)(b|i|u|s|font|c|v|ruby|rt)\b[^<>]*>|\{\\[^{}]*\}", re.IGNORECASE)
 _SPEAKER = ("-", "–", "—", "♪", "♫", "[", "(", "<v")
-_SENTENCE_END = re.compile(r"[.!?…♪♫\])][\"'”’»]*(?:</?\w+[^<>]*>)*\s*$")
+_SENTENCE_END = re.compile(r"[.!?…♪♫\])][\"'”’»]*+(?:</?\w++[^<>]*+>)*+\s*+$")
+_LINE_END = re.compile(r"((?:(?<![ \t])[ \t]++)?[\r\n]++[ \t]*+)")
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def _unit(text: str) -> Iterator[str | tuple[Piece, ...]]:
 
 def _plain(text: str) -> list[Piece]:
     """Text, with line ends as spaces."""
-    parts = re.split(r"([ \t]*[\r\n]+[ \t]*)", text)
+    parts = _LINE_END.split(text)
     return [Piece("text", part, " " if index % 2 else part) for index, part in enumerate(parts) if part]
 
 
@@ -105,19 +107,23 @@ def _render(unit: Sequence[Piece], translation: Translation | str) -> str:
 
 def wrap(parts: Sequence[tuple[str, bool]], breaks: Sequence[str]) -> str:
     """Parts, which are seen or not, in lines of about the same length: as many as there are `breaks`, and one."""
-    length = sum(len(text) for text, is_seen in parts if is_seen)
     spaces: list[int] = []
     seen = 0
     for text, is_seen in parts:
         if is_seen:
             spaces += [seen + at for at, char in enumerate(text) if char == " "]
             seen += len(text)
+    first, last = bisect_right(spaces, 0), bisect_left(spaces, seen - 1)
     chosen: dict[int, str] = {}
     for number, line_end in enumerate(breaks, start=1):
-        free = [space for space in spaces if space > max(chosen, default=0) and space < length - 1]
-        if free:
-            ideal = length * number / (len(breaks) + 1)
-            chosen[min(free, key=lambda space: abs(space - ideal))] = line_end
+        ideal = seen * number / (len(breaks) + 1)
+        at = bisect_left(spaces, ideal, first, max(first, last))
+        nearest = min(
+            range(max(at - 1, first), min(at + 1, last)), key=lambda one: abs(spaces[one] - ideal), default=-1
+        )
+        if nearest >= 0:
+            chosen[spaces[nearest]] = line_end
+            first = nearest + 1
     wrapped: list[str] = []
     seen = 0
     for text, is_seen in parts:

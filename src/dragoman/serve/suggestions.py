@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 
+from dragoman.serve.disk import available, check_folder
 from dragoman.serve.refusal import Refusal
 
 MOST_CHARACTERS = 5000
@@ -30,6 +31,11 @@ def file_of(path: str, source: str, target: str) -> Path:
     return file.with_name(f"{file.stem}.{source}-{target}{file.suffix or '.tsv'}")
 
 
+def prepare(path: str) -> None:
+    """Before a server starts: there is a folder that files can be in."""
+    check_folder(Path(path).parent, "choose another file for --suggestions")
+
+
 def line_of(source: str, target: str) -> str:
     """A suggestion as a line: what separates lines and columns becomes a space."""
     columns = [" ".join(_CONTROLS.sub(" ", text).split()) for text in (source, target)]
@@ -45,22 +51,26 @@ def line_of(source: str, target: str) -> str:
 
 def append(file: Path, line: str) -> None:
     """Add a line: all of it or nothing, whoever else is writing."""
+    with available("the suggestion could not be kept"):
+        descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _append(descriptor, line.encode())
+        finally:
+            os.close(descriptor)
+
+
+def _append(descriptor: int, data: bytes) -> None:
     import fcntl  # not on every system, and nothing else here needs it
 
-    descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    size = os.fstat(descriptor).st_size
+    if size and os.pread(descriptor, 1, size - 1) != b"\n":
+        data = b"\n" + data  # somebody edited the file, and left its last line open
+    if size + len(data) > MOST_BYTES:
+        raise Refusal(503, "no more suggestions are taken: the file is full")
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        size = os.fstat(descriptor).st_size
-        data = line.encode()
-        if size and os.pread(descriptor, 1, size - 1) != b"\n":
-            data = b"\n" + data  # somebody edited the file, and left its last line open
-        if size + len(data) > MOST_BYTES:
-            raise Refusal(503, "no more suggestions are taken: the file is full")
-        try:
-            if os.write(descriptor, data) != len(data):
-                raise OSError("the disk is full")
-        except OSError as error:
-            os.ftruncate(descriptor, size)
-            raise Refusal(503, "the suggestion could not be kept: try again later") from error
-    finally:
-        os.close(descriptor)
+        if os.write(descriptor, data) != len(data):
+            raise OSError("the disk is full")
+    except OSError:
+        os.ftruncate(descriptor, size)
+        raise

@@ -1,15 +1,18 @@
 """A worker: one process, one event loop, the models in memory, and the signals that it heeds.
 
 SIGTERM, SIGINT    stop listening, finish what was accepted, exit with 0
-SIGHUP             open models, keys and the access log's file again; requests go on meanwhile
+SIGHUP             open models, keys and the access log's file again; requests go on meanwhile. One at a time, and one
+                   that comes while all is first loaded is heeded afterwards
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import logging
+import math
 import mmap
 import os
 import signal
@@ -30,20 +33,27 @@ from dragoman.serve.protocol import uvicorn_options
 from dragoman.serve.rate import Buckets
 from dragoman.serve.service import Service
 from dragoman.serve.settings import Settings
+from dragoman.serve.supervisor import Heartbeats
 
 _LOG = logging.getLogger("dragoman.serve")
 _BACKLOG = 2048
 _ACCEPTED_AT_ONCE = 8
 """Connections that one of several workers takes in a turn, so that a burst is shared among them."""
+_BEAT_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
 class Shared:
-    """What the workers of a server share: its socket, and memory for counts and rates."""
+    """What the workers of a server share: its socket, memory for counts and rates, and who looks after them.
+
+    `supervisor` is a process id, from before there was a worker; a single process has none.
+    """
 
     listener: socket.socket
     metrics: mmap.mmap
     rates: mmap.mmap
+    supervisor: int | None = None
+    heartbeats: Heartbeats | None = None
 
 
 class _Server(uvicorn.Server):
@@ -53,13 +63,14 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         yield
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, supervisor: int | None) -> None:
         super().__init__(config)
-        self._parent = os.getppid()
+        self._supervisor = supervisor
 
     async def on_tick(self, counter: int) -> bool:
         """Also stop when the supervisor is gone: nobody else would tell this worker to."""
-        return await super().on_tick(counter) or (self.config.workers > 1 and os.getppid() != self._parent)
+        is_orphan = self._supervisor is not None and os.getppid() != self._supervisor
+        return await super().on_tick(counter) or is_orphan
 
     def stop(self) -> None:
         self.should_exit = True
@@ -73,52 +84,64 @@ def threads_of(settings: Settings) -> int:
 def make_service(settings: Settings, shared: Shared, number: int) -> Service:
     """All that a worker needs, its models opened."""
     threads = threads_of(settings)
+    metrics = Metrics(shared.metrics, number)
+    on_lost = functools.partial(metrics.count, "dragoman_log_lines_lost_total")
     return Service(
         settings,
         Models.load(settings.model, settings.compute_type, threads),
         threads=threads,
-        metrics=Metrics(shared.metrics, number),
+        metrics=metrics,
         buckets=Buckets(settings.rate, shared.rates),
-        log=AccessLog(settings.access_log, settings.log_text),
+        log=AccessLog(settings.access_log, settings.log_text, on_lost),
         keys=Keys.read(settings.api_keys) if settings.api_keys else None,
     )
 
 
 def work(settings: Settings, shared: Shared, number: int, on_ready: Callable[[Service], None]) -> None:
     """Serve until a signal says to stop. `number` is the worker's place among all."""
+    reload_asked = asyncio.Event()
+    signal.signal(signal.SIGHUP, lambda *_: reload_asked.set())
     service = make_service(settings, shared, number)
     service.metrics.count("dragoman_worker_starts_total")
     gc.freeze()  # what is here now stays: no need to look through it again
-    asyncio.run(_serve(service, shared.listener, on_ready))
+    asyncio.run(_serve(service, shared, number, reload_asked, on_ready))
     service.close()
 
 
-async def _serve(service: Service, listener: socket.socket, on_ready: Callable[[Service], None]) -> None:
+async def _serve(
+    service: Service, shared: Shared, number: int, reload_asked: asyncio.Event, on_ready: Callable[[Service], None]
+) -> None:
     settings = service.settings
     config = uvicorn.Config(
         build(service),
         forwarded_allow_ips=settings.trusted_proxies,
         proxy_headers=bool(settings.trusted_proxies),
-        timeout_graceful_shutdown=max(1, round(settings.shutdown_seconds)),
+        timeout_graceful_shutdown=math.ceil(settings.patience_seconds),
         workers=settings.workers,
         backlog=_BACKLOG if settings.workers == 1 else _ACCEPTED_AT_ONCE,
         **uvicorn_options(),
     )
-    server = _Server(config)
+    server = _Server(config, shared.supervisor)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, server.stop)
-    reloading: set[asyncio.Task[None]] = set()
-
-    def reload() -> None:
-        task = loop.create_task(_reload(service))
-        reloading.add(task)
-        task.add_done_callback(reloading.discard)
-
-    loop.add_signal_handler(signal.SIGHUP, reload)
-    announcing = loop.create_task(_announce(server, service, listener, on_ready))
-    await server.serve(sockets=[listener])
+    for stopping in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(stopping, server.stop)
+    loop.add_signal_handler(signal.SIGHUP, reload_asked.set)
+    announcing = loop.create_task(_announce(server, service, shared.listener, on_ready))
+    # Both go on until the last request is served, and end with the loop.
+    beside = [loop.create_task(beat(service, shared, number)), loop.create_task(_reload_when(reload_asked, service))]
+    await server.serve(sockets=[shared.listener])
     await announcing
+    for task in beside:
+        task.cancel()
+
+
+async def beat(service: Service, shared: Shared, number: int) -> None:
+    """Show that the loop turns, and how long the queue is: it may be another worker that is asked for that."""
+    while True:
+        service.update_gauges()
+        if shared.heartbeats is not None:
+            shared.heartbeats.beat(number)
+        await asyncio.sleep(_BEAT_SECONDS)
 
 
 async def _announce(
@@ -130,6 +153,14 @@ async def _announce(
     on_ready(service)
 
 
+async def _reload_when(asked: asyncio.Event, service: Service) -> None:
+    """Load anew whenever that is asked for, never twice at once: the older of two could be done last, and stay."""
+    while True:
+        await asked.wait()
+        asked.clear()
+        await _reload(service)
+
+
 async def _reload(service: Service) -> None:
     """Put new models in the place of the old, which go when the last request that they serve is done."""
     settings = service.settings
@@ -137,8 +168,9 @@ async def _reload(service: Service) -> None:
         service.log.reopen()
         keys = Keys.read(settings.api_keys) if settings.api_keys else None
         models = await asyncio.to_thread(Models.load, settings.model, settings.compute_type, threads_of(settings))
-    except DragomanError as error:
-        _LOG.error("not reloaded, what was there stays: %s", error)
+    except Exception as error:  # whatever it is, the old ones still serve
+        reason = error if isinstance(error, DragomanError) else repr(error)
+        _LOG.error("not reloaded, what was there stays: %s", reason)
         return
     service.keys, service.models = keys, models
     service.metrics.count("dragoman_reloads_total")

@@ -51,12 +51,13 @@ _ABBREVIATIONS = {
 }
 _KNOWN = {language: frozenset(words.split()) for language, words in _ABBREVIATIONS.items()}
 # Scripts that put no space between sentences: kana, ideographs, their punctuation, full-width forms.
-_SPACELESS = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
+SPACELESS = re.compile(r"[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]")
 
-# Where a sentence that is too long is cut, best place first; the cut is at the end of the match.
+# Where a sentence that is too long is cut, best place first; the cut is at the end of the match. A run of marks or
+# spaces is tried from its start only: from each of them, a long one would take time that grows with its square.
 _CUTS = (
-    re.compile(r"[!?…]+[\"'”’»)\]]*\s+|\.[\"”»)\]]+\s+|[。！？]+[」』”’）]*"),
-    re.compile(r"[;:]\s+|[；：]|\s+(?=[–—]\s)"),
+    re.compile(r"(?<![!?…])[!?…]++[\"'”’»)\]]*+\s+|\.[\"”»)\]]++\s+|[。！？]+[」』”’）]*"),
+    re.compile(r"[;:]\s+|[；：]|(?<!\s)\s++(?=[–—]\s)"),
     re.compile(r"[,،]\s+|[，、]"),
     re.compile(r"\s+"),
 )
@@ -130,8 +131,9 @@ def _cut_near(sentence: str, middle: int, reach: int) -> int:
     """The best place to cut within `reach` of `middle`; never an end of the sentence."""
     middle = min(max(middle, 1), len(sentence) - 1)
     start, end = max(middle - reach, 0), min(middle + reach, len(sentence))
+    near = sentence[start:end]
     for pattern in _CUTS:
-        places = [match.end() for match in pattern.finditer(sentence, start, end)]
+        places = [start + match.end() for match in pattern.finditer(near)]
         inner = [place for place in places if 0 < place < len(sentence)]
         if inner:
             return min(inner, key=lambda place: abs(place - middle))
@@ -244,8 +246,8 @@ def _needs_space(source: str, parts: Sequence[str], part: str) -> bool:
     left = parts[-1]
     if not left or not part or left[-1].isspace() or part[0].isspace():
         return False
-    is_new = _SPACELESS.match(source[-1]) is not None
-    return is_new and not _SPACELESS.match(left[-1]) and not _SPACELESS.match(part[0])
+    is_new = SPACELESS.match(source[-1]) is not None
+    return is_new and not SPACELESS.match(left[-1]) and not SPACELESS.match(part[0])
 
 
 def _primary(language: str) -> str:

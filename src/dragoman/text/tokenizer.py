@@ -7,6 +7,7 @@ Raw text never becomes a special id: "</s>" in a sentence is four characters lik
 import codecs
 import hashlib
 import json
+from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -23,6 +24,8 @@ from dragoman.text.pipeline import BYTES, HIDDEN_MARK, MARK, SPECIALS
 
 TOKENIZER = "tokenizer.json"
 CACHED_WORDS = 1 << 17
+LONGEST_CACHED = 32
+"""Characters of the longest word whose ids are kept: longer ones seldom come again, and might fill the memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,15 +162,22 @@ class Tokenizer:
         is several times faster than encoding them again.
         """
         known = self._word_ids
-        if len(known) > CACHED_WORDS:
-            # A fresh dictionary: another thread may still be reading the old one.
-            known = self._word_ids = {}
         words = [normal.split(" ") if (normal := self.normalize(text)) else [] for text in texts]
         new = list(set[str]().union(*words).difference(known))
+        long: dict[str, list[int]] = {}
         if new:
             encodings = self._rust.encode_batch_fast(new, add_special_tokens=False)
-            known.update(zip(new, [encoding.ids for encoding in encodings], strict=True))
-        return [list(chain.from_iterable(map(known.__getitem__, text))) for text in words]
+            for word, encoding in zip(new, encodings, strict=True):
+                (known if len(word) <= LONGEST_CACHED else long)[word] = encoding.ids
+            if len(known) > CACHED_WORDS:
+                # A fresh dictionary: another thread may still be reading the old one.
+                self._word_ids = {}
+        both = ChainMap(long, known)
+        lookups = [known if not long or long.keys().isdisjoint(text) else both for text in words]
+        return [
+            list(chain.from_iterable(map(ids_of.__getitem__, text)))
+            for ids_of, text in zip(lookups, words, strict=True)
+        ]
 
     def pre_tokens(self, word: str) -> list[str]:
         """The stretches of a normalised word that are split into pieces one by one, with the marks as pieces have."""

@@ -5,11 +5,13 @@ import re
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LEAST_LONE_LETTERS = 5
 """A lone word of fewer letters may be an abbreviation, which capitals belong to: USA."""
+_MOST_CHARACTERS = 10_000
+"""What is longer is cut before it is translated, and its parts are looked at then."""
 
 
 def is_shouted(text: str) -> bool:
     """Whether all letters are capitals, of several words or of one that is too long for an abbreviation."""
-    if not text.isupper():
+    if len(text) > _MOST_CHARACTERS or not text.isupper():
         return False
     words = _WORD.findall(text)
     return len(words) > 1 or any(len(word) >= _LEAST_LONE_LETTERS for word in words)

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-_ADDRESS = r"(?:https?|ftp)://[^\s<>\"«»]+|www\.[^\s<>\"«»]+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
-_CONVERSION = r"[-+#0]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa](?![A-Za-z])"
+# Strangers choose the text: what is tried once is not tried again from the next letter on, nor given back.
+_MAIL = r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++"
+_ADDRESS = rf"(?:https?|ftp)://[^\s<>\"«»]++|www\.[^\s<>\"«»]++|{_MAIL}"
+_CONVERSION = r"[-+#0]*+\d*+(?:\.\d++)?+[diouxXeEfFgGcrsa](?![A-Za-z])"
 _PLACEHOLDER = (
-    rf"\{{\{{[^{{}}]*\}}\}}|\$?\{{[^{{}}\s]*\}}|%\([A-Za-z_]\w*\){_CONVERSION}|(?<!\d)%(?:\d+\$)?{_CONVERSION}|%%"
+    rf"\{{\{{[^{{}}]*+\}}\}}|\$?\{{[^{{}}\s]*+\}}|%\([A-Za-z_]\w*+\){_CONVERSION}"
+    rf"|(?<!\d)%(?:\d++\$)?+{_CONVERSION}|%%"
 )
 _VERBATIM = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}")
 _SENTENCE_MARKS = ".,;:!?…'’\")]"  # at the end of an address they are the sentence's
@@ -54,9 +58,7 @@ NOTHING = Carried()
 def find_carried(sentence: str) -> Carried:
     """What must be carried over; numbers as they are written."""
     verbatims = find_verbatims(sentence)
-    for one in reversed(verbatims):
-        sentence = f"{sentence[: one.start]} {sentence[one.end :]}"
-    numbers = _numbers(sentence)
+    numbers = _numbers(_without(verbatims, sentence, " "))
     return Carried(verbatims, numbers) if verbatims or numbers else NOTHING
 
 
@@ -106,9 +108,13 @@ def has_nothing_to_translate(sentence: str) -> bool:
     """Whether a sentence has no letters besides what is carried over as it is."""
     if not any(map(str.isalpha, sentence)):
         return True
-    for one in reversed(find_verbatims(sentence)):
-        sentence = sentence[: one.start] + sentence[one.end :]
-    return not any(map(str.isalpha, sentence))
+    return not any(map(str.isalpha, _without(find_verbatims(sentence), sentence, "")))
+
+
+def _without(verbatims: Sequence[Verbatim], sentence: str, instead: str) -> str:
+    starts, ends = [one.start for one in verbatims], [one.end for one in verbatims]
+    pieces = zip([0, *ends], [*starts, len(sentence)], strict=True)
+    return instead.join(sentence[start:end] for start, end in pieces)
 
 
 def _numbers(text: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from dragoman.translator.word_links import WordLinks
@@ -78,9 +79,10 @@ def fit_inside_word(words: WordLinks, span: Span, own: range) -> bool:
     first, last = source.core(touched[0])
     start, end = max(span.start, source.starts[touched[0]]), min(span.end, source.ends[touched[0]])
     body, head, tail = source.text[start:end], source.text[first:start], source.text[end:last]
-    linked = [word for word in words.targets.get(touched[0], ()) if word in own]
-    same = [word for word in words.places.get(source.word(touched[0]), ()) if word in own]
-    for word in linked + same:
+    linked, same = words.targets.get(touched[0], ()), words.places.get(source.word(touched[0]), ())
+    for word in chain(linked, same):
+        if word not in own:
+            continue
         left, right = target.core(word)
         core = target.text[left:right]
         if not source.num_letters(start, end):

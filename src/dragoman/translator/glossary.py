@@ -7,12 +7,13 @@ found as whole words, whatever their case; of terms that overlap the longest cou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.errors import DataError
 from dragoman.text.lines import lines_of, place
+from dragoman.text.sentences import SPACELESS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +59,38 @@ class Glossary:
         return tuple(dict.fromkeys(term for term in found if term is not None))
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a term stands in a sentence."""
+
+    start: int
+    end: int
+    term: Term
+
+
+def find_places(terms: Sequence[Term], sentence: str) -> tuple[Place, ...]:
+    """Where these terms of a sentence stand, in order; a letter may be several when its case does not count."""
+    if not terms:
+        return ()
+    letters: list[str] = []
+    origins: list[int] = []
+    for at, char in enumerate(sentence):
+        folded = " " if char.isspace() else char.casefold()
+        if folded != " " or letters[-1:] != [" "]:
+            letters += folded
+            origins += [at] * len(folded)
+    by_source = {_fold(term.source): term for term in terms}
+    alternatives = "|".join(map(re.escape, sorted(by_source, key=len, reverse=True)))
+    found = re.finditer(rf"(?<!\w)(?:{alternatives})(?!\w)", "".join(letters))
+    return tuple(Place(origins[match.start()], origins[match.end() - 1] + 1, by_source[match[0]]) for match in found)
+
+
 def is_used(term: Term, target: str) -> bool:
-    """Whether a translation has the target term, as whole words, whatever their case."""
-    pattern = rf"(?<!\w){re.escape(_fold(term.target))}(?!\w)"
-    return re.search(pattern, _fold(target)) is not None
+    """Whether a translation has the target term, as whole words if its script has spaces, whatever their case."""
+    wanted = _fold(term.target)
+    before = "" if SPACELESS.match(wanted[:1]) else r"(?<!\w)"
+    after = "" if SPACELESS.match(wanted[-1:]) else r"(?!\w)"
+    return re.search(before + re.escape(wanted) + after, _fold(target)) is not None
 
 
 def _fold(text: str) -> str:

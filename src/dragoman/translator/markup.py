@@ -96,7 +96,7 @@ def _render(unit: Unit, translation: Translation | str) -> str:
         for piece in unit
         if piece.kind == "text" and piece.raw[:1] == "&" and len(piece.text) == 1 and not piece.text.isprintable()
     }
-    return join(place(unit, translation), partial(encode, spelled=spelled))
+    return join(place(unit, translation), partial(encode, spelled=str.maketrans(spelled)))
 
 
 def join(pieces: Sequence[Piece], encode: Callable[[str], str]) -> str:
@@ -104,9 +104,6 @@ def join(pieces: Sequence[Piece], encode: Callable[[str], str]) -> str:
     return "".join(encode(piece.text) if piece.kind == "new" else piece.raw for piece in pieces)
 
 
-def encode(text: str, spelled: dict[str, str]) -> str:
+def encode(text: str, spelled: dict[int, str]) -> str:
     """Text as HTML and XML write it: only what would be taken for markup is a reference, and what `spelled` says."""
-    escaped = references.escape(text, quote=False)
-    for char, reference in spelled.items():
-        escaped = escaped.replace(char, reference)
-    return escaped
+    return references.escape(text, quote=False).translate(spelled)

@@ -6,7 +6,7 @@ import html as references
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import accumulate, count
 
 from dragoman.translator.inline import Piece, text_of
 from dragoman.translator.markup_tokens import Token, attributes, tokenize
@@ -65,6 +65,8 @@ class _Reader:
         self._rules = rules
         self._ends = element_ends(tokens, xml=rules.xml)
         self._outline = is_outline(tokens, self._ends) if rules.xml and rules.outline else []
+        # How many blocks there are before each token.
+        self._num_blocks = list(accumulate(map(self._is_block, range(len(tokens))), initial=0))
         self._pieces: list[Piece] = []
         self._last_char = " "
         # Where elements end that say whether they are translated, and what was so before them.
@@ -139,7 +141,7 @@ class _Reader:
         end = self._ends[at]
         if not end.is_closed or self._is_block(at):
             return False
-        if any(self._is_block(place) for place in range(at + 1, end.stop - 1)):
+        if self._num_blocks[at + 1] < self._num_blocks[end.stop - 1]:
             return False
         inner = self._tokens[at + 1 : end.stop - 1]
         raw = "".join(token.raw for token in self._tokens[at : end.stop])

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from dragoman.translator.fitting import Span, fit, fit_inside_word, fit_point
 from dragoman.translator.translation import Link
@@ -166,17 +167,17 @@ def _substitute(words: WordLinks, opaque: Sequence[Span]) -> list[Span]:
 
     A placeholder that was written more than once is left out where it stands in for nothing.
     """
-    text = words.target.text
     found: list[Span] = []
+    places: dict[str, deque[int]] = {}
     for span in opaque:
         shown = words.source.text[span.start : span.end]
         covered = words.source.touched(span.start, span.end)
         linked = {word for place in covered for word in words.targets.get(place, ())}
-        free = [at for at in _occurrences(shown, text) if not _overlaps(found, at, at + len(shown))]
-        if free:
-            near = [at for at in free if linked & set(words.target.touched(at, at + len(shown)))]
-            span.left = (near or free)[0]
-            span.right = span.left + len(shown)
+        if shown not in places:
+            places[shown] = deque(_occurrences(shown, words.target.text))
+        free = _free_place(words, places[shown], found, len(shown), linked)
+        if free is not None:
+            span.left, span.right = free, free + len(shown)
         elif words.is_guess:
             # No word is given up for it.
             at = words.cut(bisect_left(words.source.starts, span.start), 0, len(words.target))
@@ -184,27 +185,50 @@ def _substitute(words: WordLinks, opaque: Sequence[Span]) -> list[Span]:
         else:
             root = Span(0, len(words.source.text))
             fit(words, span, _share_out(words, root, [span], range(len(words.target)), borrow=False)[0])
-        if not free and _overlaps(found, span.left, span.right):
-            span.left = span.right = next(one.right for one in found if _overlaps([one], span.left, span.right))
+        if free is None and (taken := _overlapped(found, span.left, span.right)) is not None:
+            span.left = span.right = taken.right
         words.relink(words.target.touched(span.left, span.right), covered)
         insort(found, span, key=lambda one: (one.left, one.right))
-    for shown in {words.source.text[span.start : span.end] for span in opaque}:
+    for shown, rest in places.items():
         if PLACEHOLDER.fullmatch(shown):
-            for at in _occurrences(shown, text):
-                if not _overlaps(found, at, at + len(shown)):
+            for at in rest:
+                if _overlapped(found, at, at + len(shown)) is None:
                     insort(found, Span(0, 0, left=at, right=at + len(shown)), key=lambda one: (one.left, one.right))
     return found
 
 
-def _occurrences(shown: str, text: str) -> list[int]:
+def _free_place(
+    words: WordLinks, places: deque[int], found: Sequence[Span], length: int, linked: Collection[int]
+) -> int | None:
+    """The first of these places that is not taken, at words that are linked if there is one there."""
+    if words.is_cheap(len(places)):
+        free = [at for at in places if _overlapped(found, at, at + length) is None]
+        near = (at for at in free if any(word in linked for word in words.target.touched(at, at + length)))
+        return next(near, free[0] if free else None)
+    while places and _overlapped(found, places[0], places[0] + length) is not None:
+        places.popleft()
+    return places[0] if places else None
+
+
+def _occurrences(shown: str, text: str) -> Iterator[int]:
     """Where a text has this, not as a part of a longer word."""
-    before = r"(?<!\w)" if shown[:1].isalnum() else ""
-    after = r"(?!\w)" if shown[-1:].isalnum() else ""
-    return [match.start() for match in re.finditer(before + re.escape(shown) + after, text)] if shown else []
+    at = text.find(shown) if shown else -1
+    while at >= 0:
+        end = at + len(shown)
+        is_part = _joins(text[at - 1 : at], shown[0]) or _joins(text[end : end + 1], shown[-1])
+        if not is_part:
+            yield at
+        at = text.find(shown, at + 1 if is_part else end)
 
 
-def _overlaps(spans: Sequence[Span], left: int, right: int) -> bool:
-    return any(one.left < right and left < one.right for one in spans)
+def _joins(beside: str, edge: str) -> bool:
+    return edge.isalnum() and (beside.isalnum() or beside == "_")
+
+
+def _overlapped(spans: Sequence[Span], left: int, right: int) -> Span | None:
+    """The first of some spans, in order and apart from each other, that reaches into this place."""
+    at = bisect_right(spans, left, key=lambda one: one.right)
+    return spans[at] if at < len(spans) and spans[at].left < right else None
 
 
 def _emit(target: str, root: Span, substitutes: Sequence[Span]) -> list[str | int]:

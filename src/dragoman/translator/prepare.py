@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dragoman.errors import LengthError
 from dragoman.text.sentences import Segment, frame, split, split_long
 from dragoman.translator.capitals import calm, is_shouted
-from dragoman.translator.carry import NOTHING, find_carried, has_nothing_to_translate
+from dragoman.translator.carry import NOTHING, find_carried, find_verbatims, has_nothing_to_translate
 from dragoman.translator.drafts import Scribe, Sentence
 from dragoman.translator.options import Settings
 
@@ -61,7 +61,7 @@ def _encode(scribe: Scribe, texts: set[str]) -> dict[str, list[int]]:
 
 def _readable(text: str) -> str:
     """What the model is given. A sentence with something to carry over as it is keeps its capitals."""
-    return calm(text) if is_shouted(text) and not find_carried(text).verbatims else text
+    return calm(text) if is_shouted(text) and not find_verbatims(text) else text
 
 
 def _sentence(written: str, ids: list[int], warnings: tuple[str, ...], settings: Settings) -> Sentence:

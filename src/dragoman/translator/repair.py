@@ -6,9 +6,11 @@
     sampled               drawn, from the likeliest pieces
     around                the text between addresses and placeholders, which are put back where they were
     in parts              the sentence in halves
+    with terms            what the glossary says already in the source, as models tend to copy what they do not know
+    around terms          the text between them, and they are put in
 
 Each way is tried on all the sentences that it may help, in one batch. A draft is replaced only by one with fewer
-problems; what stays wrong is warned of.
+problems, or at last by one that keeps to the glossary; what stays wrong is warned of.
 """
 
 from __future__ import annotations
@@ -19,15 +21,17 @@ from dataclasses import dataclass, replace
 
 from dragoman.engine.engine import NO_DEMAND, DecodeOptions, Demand, Engine, Sampling
 from dragoman.recipe import SearchConfig
-from dragoman.text.sentences import Segment, frame, rebuild, split_long
+from dragoman.text.sentences import SPACELESS, Segment, frame, rebuild, split_long
 from dragoman.translator.carry import find_verbatims
 from dragoman.translator.drafts import Draft, Scribe, Sentence, confidence, find_problems
+from dragoman.translator.glossary import Place, find_places
 
 _LOG = logging.getLogger("dragoman.translator")
 _WIDER, _CONSTRAINED_BEAM = 5, 8
 _MISSING = frozenset(("verbatim", "number", "glossary"))
 _ASTRAY = frozenset(("empty", "loop", "copy", "ratio", "cut"))
 _TOO_LONG = frozenset(("loop", "cut"))
+_VERBATIM, _GLOSSARY = frozenset(("verbatim",)), frozenset(("glossary",))
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,11 @@ def repair(
     scribe: Scribe,
     engine: Engine,
     search: SearchConfig,
+    max_length: int,
 ) -> list[Draft]:
-    """The drafts, with those that have problems replaced where a better one could be found."""
+    """The drafts, with those that have problems replaced where a better one could be found. `max_length` is the most
+    pieces that the engine takes.
+    """
     best = list(drafts)
     for way in _ways(scribe, search):
         chosen = _helped(best, way.helps)
@@ -62,7 +69,7 @@ def repair(
         for place, outputs in zip(chosen, found, strict=True):
             for output in outputs:
                 _keep_better(best, place, scribe.draft(sentences[place], [output], check=True))
-    _repair_apart(sentences, best, scribe, engine, search)
+    _repair_apart(sentences, best, scribe, engine, search, max_length)
     return best
 
 
@@ -102,38 +109,81 @@ def _ids_in_place(text: str, start: int, end: int, scribe: Scribe) -> tuple[int,
 
 
 def _repair_apart(
-    sentences: Sequence[Sentence], best: list[Draft], scribe: Scribe, engine: Engine, search: SearchConfig
+    sentences: Sequence[Sentence],
+    best: list[Draft],
+    scribe: Scribe,
+    engine: Engine,
+    search: SearchConfig,
+    max_length: int,
 ) -> None:
     """The last ways: what cannot be written in one go is translated apart and put together."""
-    for helps, cut in ((frozenset(("verbatim",)), _around), (_TOO_LONG, _in_halves)):
+    for helps, cut in (
+        (_VERBATIM, _around),
+        (_TOO_LONG, _in_halves),
+        (_GLOSSARY, _with_terms),
+        (_GLOSSARY, _around_terms),
+    ):
         plans = {place: cut(sentences[place], scribe) for place in _helped(best, helps)}
-        plans = {place: segments for place, segments in plans.items() if len(segments) > 1}
-        texts = [segment.text for segments in plans.values() for segment in segments if segment.is_sentence]
-        if not texts:
+        whole = {place: [Segment(sentences[place].text, True)] for place in plans}
+        asked = {place: _encoded(some, scribe) for place, some in plans.items() if some != whole[place]}
+        asked = {place: ids for place, ids in asked.items() if max(map(len, ids), default=0) <= max_length}
+        if not asked:
             continue
-        _LOG.info("%s: decoding again, apart", _count(len(plans)))
-        outputs = iter(engine.translate_ids(scribe.encode(texts), DecodeOptions(search=search)))
-        for place, segments in plans.items():
-            parts = [next(outputs)[0] for segment in segments if segment.is_sentence]
-            text = rebuild(segments, [scribe.decode(output.ids) for output in parts])
+        _LOG.info("%s: decoding again, apart", _count(len(asked)))
+        sources = [source for ids in asked.values() for source in ids]
+        outputs = iter(engine.translate_ids(sources, DecodeOptions(search=search)) if sources else ())
+        for place, ids in asked.items():
+            segments, parts = plans[place], [next(outputs)[0] for _ in ids]
+            text = rebuild(segments, _spaced(segments, [scribe.decode(output.ids) for output in parts]))
             draft = Draft(
                 text=text,
                 score=sum(output.score for output in parts) / max(1, len(parts)),
                 confidence=min((confidence(output) for output in parts), default=1.0),
                 problems=find_problems(sentences[place], text),
-                notes=(f"translated in {len(parts)} parts, put together again",),
+                notes=(f"translated in {len(parts)} parts, put together again",) if parts and len(segments) > 1 else (),
             )
-            _keep_better(best, place, draft)
+            _keep_better(best, place, draft, "glossary" if cut is _around_terms else "")
+
+
+def _encoded(segments: Sequence[Segment], scribe: Scribe) -> list[list[int]]:
+    """The ids of what is to be translated of them."""
+    return scribe.encode([segment.text for segment in segments if segment.is_sentence])
 
 
 def _around(sentence: Sentence, scribe: Scribe) -> list[Segment]:
     """The sentence with its addresses and placeholders as parts that stay."""
+    return _between(sentence.text, [(one.start, one.end, one.text) for one in find_verbatims(sentence.text)])
+
+
+def _with_terms(sentence: Sentence, scribe: Scribe) -> list[Segment]:
+    """The sentence as a whole, with what the glossary says in place of its terms."""
+    return frame("".join(segment.text for segment in _around_terms(sentence, scribe)))
+
+
+def _around_terms(sentence: Sentence, scribe: Scribe) -> list[Segment]:
+    """The sentence with what the glossary says in place of its terms as parts that stay, as addresses do."""
+    fixed = [(one.start, one.end, one.text) for one in find_verbatims(sentence.text)]
+    for place in find_places(sentence.terms, sentence.text):
+        if all(place.end <= start or end <= place.start for start, end, _ in fixed):
+            fixed.append((place.start, place.end, _as_written(place, sentence.text)))
+    return _between(sentence.text, sorted(fixed))
+
+
+def _as_written(place: Place, text: str) -> str:
+    """What a term becomes; with a capital if it begins a sentence with one."""
+    target = place.term.target
+    is_capital = place.start == 0 and text[0].isupper()
+    return target[:1].upper() + target[1:] if is_capital else target
+
+
+def _between(text: str, fixed: Sequence[tuple[int, int, str]]) -> list[Segment]:
+    """The parts of a text to translate, and in place of what is from start to end what is fixed."""
     segments: list[Segment] = []
-    start = 0
-    for one in find_verbatims(sentence.text):
-        segments += [*_translatable(sentence.text[start : one.start]), Segment(one.text, False)]
-        start = one.end
-    return segments + _translatable(sentence.text[start:])
+    at = 0
+    for start, end, instead in fixed:
+        segments += [*_translatable(text[at:start]), Segment(instead, False)]
+        at = end
+    return segments + _translatable(text[at:])
 
 
 def _in_halves(sentence: Sentence, scribe: Scribe) -> list[Segment]:
@@ -149,13 +199,36 @@ def _translatable(text: str) -> list[Segment]:
     return [Segment(text, False)] if text else []
 
 
+def _spaced(segments: Sequence[Segment], translations: Sequence[str]) -> list[str]:
+    """The translations, with a space towards a part that stays where they would stick to it."""
+    remaining = iter(translations)
+    spaced: list[str] = []
+    for at, segment in enumerate(segments):
+        if segment.is_sentence:
+            before, after = segments[at - 1 : at], segments[at + 1 : at + 2]
+            text = next(remaining)
+            left = " " * any(_sticks(one.text, text) for one in before if not one.is_sentence)
+            right = " " * any(_sticks(text, one.text) for one in after if not one.is_sentence)
+            spaced.append(left + text + right)
+    return spaced
+
+
+def _sticks(left: str, right: str) -> bool:
+    """Whether a space is missing between two texts, of scripts that have spaces."""
+    edges = left[-1:], right[:1]
+    is_end = edges[0].isalnum() or edges[0] in tuple(".,;:!?…")
+    return is_end and edges[1].isalnum() and not any(map(SPACELESS.match, edges))
+
+
 def _helped(drafts: Sequence[Draft], helps: frozenset[str]) -> list[int]:
     """The places of drafts that have a problem of these kinds."""
     return [place for place, draft in enumerate(drafts) if any(problem.kind in helps for problem in draft.problems)]
 
 
-def _keep_better(best: list[Draft], place: int, draft: Draft) -> None:
-    if draft.is_better_than(best[place]):
+def _keep_better(best: list[Draft], place: int, draft: Draft, first: str = "") -> None:
+    """Keep a draft if it has fewer problems; of the kind that comes `first`, if there is one."""
+    before, after = ([one for one in each.problems if one.kind == first] for each in (best[place], draft))
+    if len(after) < len(before) or draft.is_better_than(best[place]):
         best[place] = replace(draft, alternatives=best[place].alternatives)
 
 

@@ -160,7 +160,7 @@ class Translator:
             scribe.draft(sentence, found, settings.checks) for sentence, found in zip(asked, outputs, strict=True)
         ]
         if settings.checks and settings.sampling is None and any(draft.problems for draft in drafts):
-            drafts = repair(asked, drafts, scribe, self._engine, window.search)
+            drafts = repair(asked, drafts, scribe, self._engine, window.search, self._max_length)
         alignments = self._align(asked, drafts, scribe) if settings.align else [()] * len(asked)
         results = [SentenceTranslation(sentence.text, sentence.text, 0.0, 1.0) for sentence in sentences]
         for place, sentence, draft, links in zip(window.asked, asked, drafts, alignments, strict=True):

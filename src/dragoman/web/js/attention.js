@@ -1,7 +1,7 @@
 // The attention that is asked for, from the trace: a layer, some heads or their mean or all layers followed through,
 // in pieces or words, with or without special pieces, by weight or by weight times value length.
 
-import { axes, place } from "./axes.js";
+import { axes, place, ROLLOUTS } from "./axes.js";
 import { grouped, headOf, meanOf, normalise, timesLength, vectorOf } from "./matrix.js";
 
 // -> { rows, cols, layers: [{ head, matrix }] }: one entry a head, or one with head null for a mean or a rollout.
@@ -35,13 +35,11 @@ async function perHead(app, { kind, layer, heads: wanted, mode, measure }) {
   const weights = tensors.get(`${name}.weights`);
   if (!weights) throw new Error("This trace does not hold that layer’s weights.");
   const lengths = tensors.get(`${name}.value_norm`);
+  if (measure === "norm" && !lengths) throw new Error("This trace does not hold the lengths of values: choose weight.");
   const one = (head) => (lengths ? timesLength(headOf(weights, head), vectorOf(lengths, head)) : headOf(weights, head));
   if (mode === "heads") return wanted.filter((head) => head < weights.shape[0]).map((head) => ({ head, matrix: one(head) }));
   return [{ head: null, matrix: meanOf(Array.from({ length: weights.shape[0] }, (_, head) => one(head))) }];
 }
-
-// The trace brings its rollouts along: all layers followed through, half of each step being the residual.
-const ROLLOUTS = { cross: "rollout.cross", encoder_self: "rollout.encoder", decoder_self: "rollout.target" };
 
 async function rollout(app, kind) {
   const tensor = (await app.tensors(ROLLOUTS[kind])).get(ROLLOUTS[kind]);

@@ -4,6 +4,9 @@ const PLACES = { cross: "cross_attention", encoder_self: "self_attention", decod
 
 export const KINDS = { cross: "target to source", encoder_self: "source to itself", decoder_self: "target to itself" };
 
+// The trace brings its rollouts along: all layers followed through, half of each step being the residual.
+export const ROLLOUTS = { cross: "rollout.cross", encoder_self: "rollout.encoder", decoder_self: "rollout.target" };
+
 // "cross", 2 -> "decoder.2.cross_attention"
 export function place(kind, layer) {
   return `${kind === "encoder_self" ? "encoder" : "decoder"}.${layer}.${PLACES[kind]}`;
@@ -31,19 +34,17 @@ export function decoderInput(meta) {
   return [first, ...meta.target.pieces.slice(0, -1)];
 }
 
-function unitsOf(pieces, words, unit) {
-  const units = [];
+// Words and the pieces of none, in their order: a piece that is not in the vocabulary may stand within a word, which
+// stays one. `shift` is how much later the pieces stand than their words say.
+function unitsOf(pieces, words, unit, shift = 0) {
+  const units = unit !== "words" ? [] : words.map((word, index) => ({
+    text: word.text, pieces: word.pieces.map((piece) => piece + shift).filter((piece) => piece < pieces.length), word: index, special: false,
+  })).filter((one) => one.pieces.length);
+  const taken = new Set(units.flatMap((one) => one.pieces));
   pieces.forEach((piece, index) => {
-    const last = units[units.length - 1];
-    const word = piece.special ? null : piece.word;
-    if (unit === "words" && last && word !== null && word !== undefined && last.word === word) {
-      last.pieces.push(index);
-      return;
-    }
-    const text = unit === "words" && word !== null && words[word] ? words[word].text : shown(piece);
-    units.push({ text, pieces: [index], word: word ?? null, special: Boolean(piece.special) });
+    if (!taken.has(index)) units.push({ text: shown(piece), pieces: [index], word: piece.word ?? null, special: Boolean(piece.special) });
   });
-  return units;
+  return units.sort((a, b) => a.pieces[0] - b.pieces[0]);
 }
 
 export function sourceUnits(meta, unit) {
@@ -55,7 +56,7 @@ export function targetUnits(meta, unit) {
 }
 
 function inputUnits(meta, unit) {
-  return unitsOf(decoderInput(meta), meta.target.words, unit);
+  return unitsOf(decoderInput(meta), meta.target.words, unit, 1);
 }
 
 // -> { rows, cols }, each a list of { text, pieces, special }: `pieces` are positions in the tensor.

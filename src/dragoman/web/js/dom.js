@@ -25,6 +25,28 @@ export function svg(tag, props = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), props, children);
 }
 
+const FROM_THE_RIGHT = new Set(["ar", "arz", "ary", "azb", "ckb", "dv", "fa", "he", "iw", "nqo", "pnb", "ps", "sd", "syr", "ug", "ur", "yi"]);
+const RIGHT_LETTER = /[\p{Script=Adlam}\p{Script=Arabic}\p{Script=Hebrew}\p{Script=Nko}\p{Script=Syriac}\p{Script=Thaana}]/u;
+
+// Which way a text runs, "rtl" or "ltr": its language says so, or else most of its letters.
+export function directionOf(code, text = "") {
+  if (FROM_THE_RIGHT.has((code ?? "").split(/[-_]/)[0].toLowerCase())) return "rtl";
+  const letters = text.match(/\p{L}/gu) ?? [];
+  return 2 * letters.filter((letter) => RIGHT_LETTER.test(letter)).length > letters.length ? "rtl" : "ltr";
+}
+
+// Make an element one of a language: for its direction, and for the voice that reads it out.
+export function inLanguage(node, code, text) {
+  node.lang = code ?? "";
+  node.dir = directionOf(code, text);
+  return node;
+}
+
+// Read out when there is a pause.
+export function announce(text) {
+  document.getElementById("live").textContent = text;
+}
+
 // Words of any script, isolated so that a right-to-left one does not turn its neighbours round.
 export function bdi(text, props = {}) {
   return el("bdi", { dir: "auto", ...props, text });

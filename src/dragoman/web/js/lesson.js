@@ -38,6 +38,7 @@ export function createLesson(root, tools, app) {
   app.onChange((changed) => {
     const { lesson } = app.state;
     start.setAttribute("aria-pressed", String(lesson !== null));
+    start.disabled = !app.meta;
     start.hidden = app.meta?.model.architecture === "recurrent";
     card.hidden = lesson === null || !app.meta || start.hidden;
     document.body.classList.toggle("in-lesson", !card.hidden);

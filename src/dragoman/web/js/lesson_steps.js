@@ -9,6 +9,18 @@ import { compact, fixed, percent, share, thousands } from "./numbers.js";
 const said = (text) => el("q", {}, bdi(text));
 const few = (vector) => `${Array.from(vector.slice(0, 4), compact).join(", ")}, …`;
 
+// In the middle of the translation; of one that is but its end, there.
+function halfway(app) {
+  const step = Math.min(Math.max(1, Math.floor(app.lastStep / 2)), app.lastStep);
+  return { step, state: step === app.lastStep ? null : step };
+}
+
+const CHANGE = {
+  sinusoid: "the left columns change fast, those on the right slowly, like the hands of a clock",
+  "sinusoid-halves": "sines fill the left half and cosines the right, and in each the left columns change fast, the others slowly, like the hands of a clock",
+  learned: "training found them, like the embeddings, and nobody gave them an order from left to right",
+};
+
 // The piece that the lesson follows: a pronoun if there is one, since what it stands for must be found elsewhere.
 function follow(meta) {
   const pieces = meta.source.pieces;
@@ -36,7 +48,7 @@ async function scene(app) {
   const query = follow(meta);
   const head = await telling(app, query);
   const name = place("encoder_self", head.layer);
-  const parts = ["input", "query", "key", "value", "scores", "weights", "mixed", "output"].map((part) => `${name}.${part}`);
+  const parts = ["query", "key", "value", "scores", "weights", "mixed", "output"].map((part) => `${name}.${part}`);
   const tensors = await app.tensors(...parts);
   const at = (part, ...where) => vectorOf(tensors.get(`${name}.${part}`), ...where);
   const weights = at("weights", head.head, query);
@@ -48,9 +60,11 @@ async function scene(app) {
 
 export const STEPS = [
   ["Pieces become vectors", async (app) => {
-    const { meta, who, at, query, state } = await scene(app);
+    const { meta, who, query, state } = await scene(app);
     const piece = meta.source.pieces[query];
-    return [{ ...state, layer: 0 }, `Your sentence was cut into ${meta.source.pieces.length} pieces from a vocabulary of ${thousands(meta.model.vocab_size)}. `, said(who), ` is number ${thousands(piece.id)} there, and stands for a row of ${meta.model.d_model} numbers that training found: its embedding. The strip x is such a row as the first layer reads it. Here it begins ${few(at("input", query))}`];
+    const embedded = (await app.tensors("source.embedded")).get("source.embedded");
+    const name = meta.model.norm_order === "pre" ? "h" : "x"; // x is normalised already where the norm comes first
+    return [{ ...state, layer: 0 }, `Your sentence was cut into ${meta.source.pieces.length} pieces from a vocabulary of ${thousands(meta.model.vocab_size)}. `, said(who), ` is number ${thousands(piece.id)} there, and stands for a row of ${meta.model.d_model} numbers that training found: its embedding. The strip ${name} is that row with its position added, as it comes into the first layer. Here it begins ${few(vectorOf(embedded, query))}`];
   }],
   ["Query, key, value", async (app) => {
     const { meta, who, at, head, query, state } = await scene(app);
@@ -86,7 +100,7 @@ export const STEPS = [
   }],
   ["Where in the sentence?", async (app) => {
     const units = sourceUnits(app.meta, "pieces");
-    return [{ view: "positions", column: 0 }, `Nothing so far knew the order: shuffle the words, and every piece gets the same answer. So to each embedding a pattern is added that tells its position. Your ${units.length} pieces have the first ${units.length} rows; the left columns change fast, those on the right slowly, like the hands of a clock. Shuffle the pieces below to see the difference.`];
+    return [{ view: "positions", column: 0 }, `Nothing so far knew the order: shuffle the words, and every piece gets the same answer. So to each embedding a pattern is added that tells its position. Your ${units.length} pieces have the first ${units.length} rows; ${CHANGE[app.meta.model.position] ?? CHANGE.learned}. Shuffle the pieces below to see the difference.`];
   }],
   ["Residual and norm", async (app) => {
     const { meta, state } = await scene(app);
@@ -98,13 +112,13 @@ export const STEPS = [
     return [{ view: "threads", kind: "cross", layer, mode: "mean", unit: "words", step: null }, "The encoder has read the whole source. The decoder now asks it: queries come from the piece about to be written, keys and values from the encoder’s output. These threads are that attention, in ", `layer ${layer + 1}. Hover over a word of the translation to see where it came from.`];
   }],
   ["The mask", async (app) => {
-    const step = Math.max(1, Math.floor(app.lastStep / 2));
-    return [{ view: "microscope", kind: "decoder_self", layer: 0, heads: [0], step }, "The decoder also looks at what it has written itself, and only at that. In training it sees the whole translation at once, so what is still to come is masked: its score becomes −∞, and its share 0. At piece ", `${step + 1}, ${app.lastStep - step} later ${app.lastStep - step === 1 ? "place is" : "places are"} closed.`];
+    const { step, state } = halfway(app);
+    return [{ view: "microscope", kind: "decoder_self", layer: 0, heads: [0], step: state }, "The decoder also looks at what it has written itself, and only at that. In training it sees the whole translation at once, so what is still to come is masked: its score becomes −∞, and its share 0. At piece ", `${step + 1}, ${app.lastStep - step} later ${app.lastStep - step === 1 ? "place is" : "places are"} closed.`];
   }],
   ["Which piece comes next", async (app) => {
-    const step = Math.max(1, Math.floor(app.lastStep / 2));
+    const { step, state } = halfway(app);
     const { chosen } = app.meta.steps[step];
-    return [{ view: "next", step }, `The decoder’s last vector is compared with the embedding of all ${thousands(app.meta.model.vocab_size)} pieces: a score for each, and a softmax makes them probabilities. Here `, said(shown(chosen)), ` got ${percent(chosen.probability)}. Click another to force it: everything after it is written anew.`];
+    return [{ view: "next", step: state }, `The decoder’s last vector is compared with the embedding of all ${thousands(app.meta.model.vocab_size)} pieces: a score for each, and a softmax makes them probabilities. Here `, said(shown(chosen)), ` got ${percent(chosen.probability)}. Click another to force it: everything after it is written anew.`];
   }],
   ["Again, and again", async (app) => [
     { view: "beam", step: null }, `That piece is read back in, and the next one asked for, until the end piece comes. Taking the likeliest every time may miss a better whole; the search keeps ${app.meta.beam?.width ?? "several"} attempts alive. That is all there is: press play, or type a sentence of your own.`,

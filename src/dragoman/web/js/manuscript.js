@@ -1,6 +1,7 @@
 // The manuscript: the box to type in, the two texts in pieces, and the steps between them.
 
-import { bdi, el, replace, roving } from "./dom.js";
+import { announce, bdi, el, inLanguage, replace, roving } from "./dom.js";
+import { firstSentence } from "./app.js";
 import { shown } from "./axes.js";
 import { button, pick } from "./controls.js";
 import { createStepper } from "./stepper.js";
@@ -19,12 +20,23 @@ export function createManuscript(root, app) {
   root.append(ask, el("div", { class: "texts" }, source, target), stepper, hint, changes);
   const settleSource = roving(source, ".chip");
   const settleTarget = roving(target, ".chip");
+  const lacking = el("p", { class: "note", id: "lacking", hidden: true });
+  document.getElementById("desk").append(lacking);
 
   app.onChange((changed) => {
     root.classList.toggle("busy", app.busy);
+    document.body.classList.toggle("plain", app.plain !== null);
+    if (changed.has("plain")) {
+      lacking.hidden = false;
+      lacking.textContent = `This is the translation alone. To see how it was made, the server needs more: ${app.store.why}`;
+      replace(inLanguage(target, app.state.target, app.plain), app.plain);
+      announce(`Translation: ${app.plain}`);
+    }
     if (!app.meta) return;
     if (changed.has("meta")) {
       root.classList.toggle("long", app.meta.source.pieces.length + app.meta.target.pieces.length > LONG);
+      inLanguage(source, app.meta.request.source, app.meta.source.text);
+      inLanguage(target, app.meta.request.target, app.meta.target.text);
       write(source, app.meta.source, (index) => app.set({ query: index }), app, "source");
       write(target, app.meta.target, (index) => app.set({ step: index === app.lastStep ? null : index }), app, "target");
       settleSource();
@@ -55,6 +67,8 @@ function createAsk(app) {
   const sentences = pick("Sentence", [], { name: "sentence", value: 0, change: (value) => app.translate({ sentence: Number(value), prefix: [], step: null }) });
   const key = el("input", { type: "password", id: "key", placeholder: "Key of this server", "aria-label": "Key of this server", autocomplete: "off", hidden: true });
   const form = el("form", { class: "ask" }, key, text, el("div", { class: "row" }, direction, sentences, go), status);
+  let sent = null; // from this box, and not answered yet
+  text.value = app.state.text ?? "";
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -64,8 +78,10 @@ function createAsk(app) {
       app.begin();
       return;
     }
-    const model = app.models[Number(direction.value)] ?? {};
-    app.translate({ text: text.value, source: model.source, target: model.target, sentence: 0, prefix: [], off: [], step: null });
+    const { source, target } = app.models[Number(direction.value)] ?? {};
+    sent = text.value;
+    const untouched = sent === firstSentence(app.state.source); // another language has another first sentence
+    app.translate({ text: untouched ? null : sent, source, target, sentence: 0, prefix: [], off: [], step: null });
   });
   direction.addEventListener("change", () => form.requestSubmit());
   text.addEventListener("keydown", (event) => {
@@ -77,17 +93,22 @@ function createAsk(app) {
   text.addEventListener("input", () => fit(text));
 
   app.onChange((changed) => {
-    if (document.activeElement !== text || changed.has("meta")) text.value = app.state.text;
+    if (changed.has("text")) {
+      if (app.state.text !== sent) text.value = app.state.text; // else somebody may be typing on already
+      sent = null;
+    }
     if (direction.options.length !== app.models.length) {
       replace(direction, ...app.models.map((model, index) => el("option", {
         value: index, text: `${called(model.source)} → ${called(model.target)}`,
       })));
     }
     const at = app.models.findIndex((model) => model.source === app.state.source && model.target === app.state.target);
-    if (at >= 0) direction.value = String(at);
+    if (at >= 0 && !app.busy) direction.value = String(at);
+    text.lang = app.state.source ?? "";
     const several = app.meta?.sentences ?? [];
     sentences.hidden = several.length < 2;
     sentences.show(app.state.sentence, several.map((_, index) => [index, `${index + 1} of ${several.length}`]));
+    sentences.querySelector("select").disabled = app.store.offline;
     fit(text);
     key.hidden = !app.needsKey;
     go.disabled = app.store.offline;
@@ -153,8 +174,9 @@ function mark(source, target, app) {
     chip.setAttribute("aria-current", String(app.state.step !== null && index === app.step));
   }
   const asked = app.state.kind === "encoder_self" && ["microscope", "threads"].includes(app.state.view);
+  const unasked = app.state.view === "microscope" ? 0 : null; // which always shows one
   for (const chip of source.querySelectorAll(".chip")) {
-    chip.classList.toggle("current", asked && Number(chip.dataset.index) === app.state.query);
+    chip.classList.toggle("current", asked && Number(chip.dataset.index) === (app.state.query ?? unasked));
   }
 }
 
@@ -162,7 +184,7 @@ function hintFor(app) {
   if (app.state.step === null) return [FIRST];
   const { chosen, top } = app.meta.steps[app.step];
   const other = top.find((piece) => piece.id !== chosen.id);
-  const said = (piece) => el("q", {}, bdi(shown(piece)));
+  const said = (piece) => el("q", {}, bdi(shown(piece), { lang: app.meta.request.target }));
   return [
     `Piece ${app.step + 1} of ${app.lastStep + 1}: `, said(chosen), ` with probability ${percent(chosen.probability)}`,
     ...(other ? ["; next best ", said(other), ` ${percent(other.probability)}`] : []), ".",
@@ -177,8 +199,7 @@ function changesOf(app) {
     prefix.length && `first ${prefix.length} ${prefix.length === 1 ? "piece" : "pieces"} given`,
     off.length && `${off.length} ${off.length === 1 ? "head" : "heads"} off`,
   ].filter(Boolean);
-  return [
-    el("span", { text: `Changed: ${parts.join(", ")}.` }),
-    button("Back to the model’s own", () => app.translate({ prefix: [], off: [], step: null }), { name: "undo" }),
-  ];
+  const undo = button("Back to the model’s own", () => app.translate({ prefix: [], off: [], step: null }), { name: "undo" });
+  undo.disabled = app.store.offline;
+  return [el("span", { text: `Changed: ${parts.join(", ")}.` }), undo];
 }

@@ -10,11 +10,13 @@ const number = (value) => Number(value.toFixed(2));
 
 // -> { text, width, height }
 export function pictureOf(node) {
-  node.classList.add("pictured"); // without the controls
+  const scrolled = [...node.querySelectorAll("*")].map((one) => [one, one.scrollLeft, one.scrollTop]).filter(([, left, top]) => left || top);
+  node.classList.add("pictured"); // without the controls, and with all that one would scroll to
   try {
     return measured(node);
   } finally {
     node.classList.remove("pictured");
+    for (const [one, left, top] of scrolled) one.scrollTo(left, top);
   }
 }
 
@@ -22,14 +24,15 @@ function measured(node) {
   const frame = node.getBoundingClientRect();
   const origin = { x: frame.left - MARGIN, y: frame.top - MARGIN };
   const parts = [];
-  draw(node, origin, parts);
-  const [width, height] = [Math.ceil(frame.width + 2 * MARGIN), Math.ceil(node.scrollHeight + 2 * MARGIN)];
+  const reach = { x: frame.right, y: frame.top + node.scrollHeight }; // of what is drawn: some of it is wider than its panel
+  draw(node, origin, parts, reach);
+  const [width, height] = [Math.ceil(reach.x - origin.x + MARGIN), Math.ceil(reach.y - origin.y + MARGIN)];
   const paper = getComputedStyle(document.body).backgroundColor;
   const text = `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}"><rect width="100%" height="100%" fill="${paper}"/>${parts.join("")}</svg>`;
   return { text, width, height };
 }
 
-function draw(node, origin, parts) {
+function draw(node, origin, parts, reach) {
   if (node.nodeType === Node.TEXT_NODE) {
     drawText(node, origin, parts);
     return;
@@ -38,6 +41,8 @@ function draw(node, origin, parts) {
   const style = getComputedStyle(node);
   const box = node.getBoundingClientRect();
   if (style.display === "none" || style.visibility === "hidden" || Number(style.opacity) === 0 || !box.width) return;
+  reach.x = Math.max(reach.x, box.right);
+  reach.y = Math.max(reach.y, box.bottom);
   if (node.tagName === "svg") {
     parts.push(drawingOf(node, box, origin));
     return;
@@ -47,7 +52,7 @@ function draw(node, origin, parts) {
     return;
   }
   drawBox(box, style, origin, parts);
-  for (const child of node.childNodes) draw(child, origin, parts);
+  for (const child of node.childNodes) draw(child, origin, parts, reach);
 }
 
 const clear = (colour) => colour === "transparent" || /, 0\)$/.test(colour);

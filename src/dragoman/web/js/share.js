@@ -1,5 +1,6 @@
 // Share: the address, the open view as a picture, one offline file, the trace; and the same from elsewhere.
 
+import { slice } from "./axes.js";
 import { copyFrom } from "./clipboard.js";
 import { button } from "./controls.js";
 import { el, replace } from "./dom.js";
@@ -35,7 +36,7 @@ export function createShare(tools, app, desk) {
     problem, el("h3", { text: "The same from elsewhere" }), commands);
   const open = button("Share", () => {
     problem.textContent = "";
-    replace(commands, elsewhere(app));
+    replace(commands, elsewhere(app.meta));
     for (const one of dialog.querySelectorAll("[data-name=share-html]")) one.disabled = app.store.offline;
     dialog.showModal();
   }, { name: "share" });
@@ -45,13 +46,40 @@ export function createShare(tools, app, desk) {
   app.onChange(() => { open.disabled = !app.meta; });
 }
 
-function elsewhere(app) {
-  const shell = `'${app.state.text.replaceAll("'", "'\\''")}'`;
-  return `dragoman explain ${shell} --html page.html
+// The page knows a model's folder by its name alone.
+function elsewhere(meta) {
+  const { name } = meta.model;
+  const known = JSON.stringify(name);
+  return `# ${name} is the model's folder: give its path if it is elsewhere
+${commandOf(meta)}
 
 from dragoman import explain
-trace = explain.open_explainer(${JSON.stringify(app.meta.model.name)}).trace(${JSON.stringify(app.state.text)})
+trace = explain.open_explainer(${known}).trace(
+    ${argumentsOf(meta.request).join(",\n    ")},
+)
 trace.save("trace")`;
+}
+
+const quoted = (text) => (/^[\w.,:/+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+// What the translation was told to begin with is given as text here: a terminal has no pieces.
+function commandOf({ request, model, target }) {
+  const { prefix, sentence } = request;
+  const options = [
+    ["--model", model.name], ["--from", request.source], ["--to", request.target], ...(sentence ? [["--sentence", sentence + 1]] : []),
+    ["--beam", request.beam], ["--length-penalty", request.length_penalty],
+    ...(prefix.length ? [["--force", slice(target.text, 0, target.pieces[prefix.length - 1].end)]] : []),
+    ...request.off.map((head) => ["--off", head]), ["--html", "page.html"],
+  ];
+  return `dragoman explain ${options.map(([name, value]) => `${name} ${quoted(String(value))}`).join(" ")} -- ${quoted(request.text)}`;
+}
+
+function argumentsOf({ text, source, target, sentence, beam, length_penalty: penalty, prefix, off }) {
+  const python = (list) => `(${list.map((one) => `${JSON.stringify(one)}, `).join("").trimEnd()})`;
+  return [
+    JSON.stringify(text), `source=${JSON.stringify(source)}`, `target=${JSON.stringify(target)}`, ...(sentence ? [`sentence=${sentence}`] : []),
+    `beam=${beam}`, `length_penalty=${penalty}`, ...(prefix.length ? [`prefix=${python(prefix)}`] : []), ...(off.length ? [`off=${python(off)}`] : []),
+  ];
 }
 
 function save(blob, name) {

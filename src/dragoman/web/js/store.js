@@ -1,5 +1,7 @@
 // Where traces come from: the server, or data that was put into this file. One interface over both:
 //   offline, models(), trace(request), tensors(meta, names), ask(what, meta, more), offlineFile(meta)
+//   asked: what the one translation of a saved page was asked for; empty where anything can be asked
+//   why: what a server lacks that can only translate, if it does, known after models(); then translate(request) is left
 
 import { readSafetensors, fromBase64 } from "./safetensors.js";
 
@@ -26,11 +28,11 @@ class TensorCache {
     const missing = names.filter((name) => !known.has(name) && there(name));
     if (missing.length) {
       const loading = this.load(meta, missing);
-      for (const name of missing) known.set(name, loading.then((tensors) => tensors.get(name)));
+      for (const name of missing) known.set(name, loading);
       loading.catch(() => missing.forEach((name) => known.delete(name)));
     }
     const found = new Map();
-    for (const name of names) if (known.has(name)) found.set(name, await known.get(name));
+    for (const name of names) if (known.has(name)) found.set(name, (await known.get(name)).get(name));
     return found;
   }
 }
@@ -38,6 +40,8 @@ class TensorCache {
 class ServerStore {
   constructor() {
     this.offline = false;
+    this.asked = {};
+    this.why = "";
     this.key = ""; // of a server that serves only who has one; kept as long as the page is open
     this.cache = new TensorCache(async (meta, names) => {
       const answer = await this.post("/explain/tensors", { request: meta.request, names });
@@ -62,8 +66,15 @@ class ServerStore {
 
   async models() {
     const { models, ready, why } = await (await this.send("/explain/models", {})).json();
-    if (!ready) throw new Refusal(why);
+    this.why = ready ? "" : why;
     return models;
+  }
+
+  // -> the text alone
+  async translate({ text, source, target }) {
+    const key = this.key ? { api_key: this.key } : {};
+    const answer = await this.post("/translate", { q: text, source, target, format: "text", ...key });
+    return (await answer.json()).translatedText;
   }
 
   async trace(request) {
@@ -95,7 +106,10 @@ async function refusal(answer) {
 class InlinedStore {
   constructor({ meta, tensors, ...answers }) {
     this.offline = true;
+    this.why = "";
     this.meta = meta;
+    const { text, source, target, sentence, beam, length_penalty: lengthPenalty, prefix, off } = meta.request;
+    this.asked = { text, source, target, sentence, beam, lengthPenalty, prefix, off };
     this.answers = answers;
     this.all = tensors ? readSafetensors(fromBase64(tensors)) : new Map();
     meta.tensors = Object.fromEntries([...this.all].map(([name, tensor]) => [name, tensor.shape]));

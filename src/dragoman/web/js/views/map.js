@@ -1,19 +1,24 @@
 // The model map: every head of every layer as a small picture.
 
-import { KINDS, layersOf, place } from "../axes.js";
+import { place } from "../axes.js";
 import { drawHeat } from "../canvas.js";
 import { cividis } from "../colour.js";
 import { choice, note, opening } from "../controls.js";
 import { el, replace, roving } from "../dom.js";
 import { headOf } from "../matrix.js";
 import { fixed } from "../numbers.js";
+import { asking } from "./asking.js";
+import { kindChoice, offer } from "./kinds.js";
+
+const ORDERS = [["place", "layer and head"], ["entropy", "most focused first"], ["diagonality", "most diagonal first"], ["effect", "most missed first", "Measured: how much the translation's log probability falls when the head is switched off"]];
+
+// A recurrent network has no head that could be switched off.
+const ordersOf = ({ model }) => ORDERS.map(([order]) => order).filter((order) => order !== "effect" || model.architecture !== "recurrent");
+const orderNow = ({ meta, state }) => (ordersOf(meta).includes(state.sort) ? state.sort : "place");
 
 export function createMap(root, app) {
-  const kind = choice("Attention", Object.entries(KINDS), { name: "map-kind", value: app.state.kind, change: (value) => app.set({
-    kind: value, layer: Math.min(app.state.layer, layersOf(app.meta, value) - 1),
-  }) });
-  const sort = choice("Order", [["place", "layer and head"], ["entropy", "most focused first"], ["diagonality", "most diagonal first"], ["effect", "most missed first", "Measured: how much the translation's log probability falls when the head is switched off"]],
-    { name: "sort", value: app.state.sort, change: (value) => app.set({ sort: value }) });
+  const kind = kindChoice(app, "map-kind");
+  const sort = choice("Order", ORDERS, { name: "sort", value: app.state.sort, change: (value) => app.set({ sort: value }) });
   const grid = el("div", { class: "map", role: "group", "aria-label": "Heads" });
   root.append(opening("Model map",
     "Every head at once: in each picture a row is a piece that looks, a column a piece that is looked at, brighter is more.",
@@ -21,47 +26,44 @@ export function createMap(root, app) {
   el("div", { class: "controls" }, kind, sort), grid,
   el("p", { class: "fine" }, "Brightness is the square root of the weight, so that small weights show. The figure is the entropy: 0 bits looks at one piece only. Diagonality is the correlation of the place that looks and the place looked at. Missed: the change in the translation’s log probability when the head is switched off. A click opens the head: cross-attention as threads, self-attention as arithmetic."));
   const settle = roving(grid, ".head");
-  let turn = 0;
+  let shown = null; // what the pictures are being filled for
 
-  async function draw() {
-    const mine = (turn += 1);
-    let effects = new Map();
-    if (app.state.sort === "effect") {
-      try {
-        effects = new Map((await app.store.ask("effects", app.meta)).heads.map((head) => [head.name, head.effect]));
-      } catch (error) {
-        if (mine === turn) replace(grid, note(error.message));
-        return;
-      }
-      if (mine !== turn) return;
-    }
-    const known = app.meta.heads.filter((head) => head.kind === app.state.kind).map((head) => ({ ...head, effect: effects.get(head.name) }));
-    const heads = sorted(known, app.state.sort);
+  const draw = asking(app, grid, async (meta) => {
+    const asked = { meta, kind: app.state.kind, order: orderNow(app) };
+    const measured = asked.order === "effect" ? (await app.store.ask("effects", meta)).heads : [];
+    const effects = new Map(measured.map((head) => [head.name, head.effect]));
+    return () => show({ ...asked, heads: sorted(headsOf(asked, effects), asked.order) });
+  });
+
+  function show(asked) {
+    const { meta, heads, order } = (shown = asked);
     const cells = heads.map((head) => cell(head, app));
-    grid.classList.toggle("ranked", app.state.sort !== "place");
-    grid.style.setProperty("--heads", app.meta.model.heads);
+    grid.classList.toggle("ranked", order !== "place");
+    grid.style.setProperty("--heads", meta.model.heads);
+    delete grid.dataset.drawn;
     if (!cells.length) {
       replace(grid, note("This model has no such heads."));
       return;
     }
-    const parts = app.state.sort === "place" ? withLayers(cells, heads) : cells;
-    replace(grid, ...parts);
+    replace(grid, ...(order === "place" ? withLayers(cells, heads) : cells));
     settle();
-    await fill(heads, cells, () => mine === turn);
+    mark();
+    fill(asked, cells);
   }
 
   // A layer at a time, in the order in which they are seen first.
-  async function fill(heads, cells, current) {
+  async function fill(asked, cells) {
+    const { meta, kind: now, heads } = asked;
     for (const layer of new Set(heads.map((head) => head.layer))) {
-      const name = `${place(app.state.kind, layer)}.weights`;
+      const name = `${place(now, layer)}.weights`;
       let weights;
       try {
-        weights = (await app.tensors(name)).get(name);
+        weights = (await app.store.tensors(meta, [name])).get(name);
       } catch (error) {
-        if (current()) replace(grid, note(error.message));
+        if (asked === shown) replace(grid, note(error.message));
         return;
       }
-      if (!current() || !weights) return;
+      if (asked !== shown || !weights) return;
       heads.forEach((head, index) => {
         if (head.layer === layer) drawHeat(cells[index].querySelector("canvas"), headOf(weights, head.head), { colour: (weight) => cividis(Math.sqrt(weight)) });
       });
@@ -69,13 +71,27 @@ export function createMap(root, app) {
     }
   }
 
+  // The row of the piece that is being written, in every picture at once.
+  function mark() {
+    if (shown?.meta !== app.meta) return;
+    grid.classList.toggle("stepped", app.state.step !== null && shown.kind !== "encoder_self");
+    grid.style.setProperty("--row", app.step);
+    grid.style.setProperty("--rows", app.lastStep + 1);
+  }
+
   return {
     update(changed) {
-      kind.show(app.state.kind);
-      sort.show(app.state.sort);
+      kind.show();
+      sort.show(orderNow(app));
+      offer(sort, ordersOf(app.meta));
       if (["meta", "kind", "sort", "theme"].some((name) => changed.has(name))) draw();
+      else if (changed.has("step")) mark();
     },
   };
+}
+
+function headsOf({ meta, kind }, effects) {
+  return meta.heads.filter((head) => head.kind === kind).map((head) => ({ ...head, effect: effects.get(head.name) }));
 }
 
 function sorted(heads, by) {
@@ -102,7 +118,7 @@ function cell(head, app) {
       layer: head.layer, heads: [head.head], mode: "heads",
     }) },
   },
-  el("canvas", {}),
+  el("span", { class: "thumb" }, el("canvas", {})),
   el("span", { class: "caption" }, el("b", { text: `${head.layer + 1}·${head.head + 1}` }), el("span", { text: head.effect === undefined ? `${fixed(head.entropy, 1)} bit` : `−${fixed(head.effect, 3)}`.replace("−−", "+") })),
   el("span", { class: "label", text: head.label ?? "" }));
 }

@@ -4,34 +4,33 @@ import { attentionOf } from "../attention.js";
 import { cividis, signed, token } from "../colour.js";
 import { opening } from "../controls.js";
 import { bdi, el, replace } from "../dom.js";
-import { latest } from "../latest.js";
 import { matrix, meanOf, rankCorrelation } from "../matrix.js";
 import { percent, points, share } from "../numbers.js";
-import { cellSize, heatmap } from "./heatmap.js";
+import { asking } from "./asking.js";
+import { cellSize, heatmap, wordNow } from "./heatmap.js";
+import { said } from "./said.js";
 
 export function createMatters(root, app) {
   const body = el("div", { class: "pair" });
-  const readout = el("p", { class: "formula" });
+  const readout = el("p", { class: "formula", "aria-live": "polite" });
   const table = el("div", { class: "scroll" });
+  const answer = el("div", {}, body, readout, el("h3", { text: "Where the two differ" }), table);
   root.append(opening("What matters",
     "Left: each source word is left out in turn, and the same translation is scored again: the change in each target word’s probability. Right: where attention looked.",
-    "Leaving a word out also breaks the sentence: a change may come from the gap and not from the word’s meaning."),
-  body, readout, el("h3", { text: "Where the two differ" }), table);
+    "Leaving a word out also breaks the sentence: a change may come from the gap and not from the word’s meaning."), answer);
+  let [maps, shown] = [[], null]; // the figures, and the translation that they are of
 
-  const draw = latest(async () => {
-    const asked = { ...app.state, kind: "cross", unit: "words", special: false, mode: app.state.kind === "cross" ? app.state.mode : "mean",
-      layer: app.state.kind === "cross" ? app.state.layer : app.meta.alignment_layer ?? 0 };
-    const [importance, attention] = await Promise.all([
-      app.store.ask("importance", app.meta), attentionOf(app, asked),
-    ]);
-    return () => show(importance, attention, asked);
-  }, (problem) => replace(body, problem));
+  const draw = asking(app, answer, async (meta) => {
+    const asked = lookedFor(app);
+    const [importance, attention] = await Promise.all([app.store.ask("importance", meta), attentionOf(app, asked)]);
+    return () => {
+      shown = meta;
+      show(importance, byWord(attention, meta), titleOf(asked));
+    };
+  }, (problem) => { maps = []; replace(body, problem); replace(table); });
 
-  function show({ words, targets, before, change }, attention, asked) {
-    const looked = meanOf(attention.layers.map((layer) => layer.matrix));
+  function show({ words, targets, before, change }, weights, title) {
     const changes = matrix(words.length, targets.length, Float32Array.from(change.flat()));
-    const weights = matrix(words.length, targets.length);
-    for (let s = 0; s < words.length; s += 1) for (let t = 0; t < targets.length; t += 1) weights.data[s * targets.length + t] = looked.data[t * words.length + s];
     const most = Math.max(0.01, ...change.flat().map(Math.abs));
     const tell = (row, col) => {
       for (const map of maps) map.mark(row, col);
@@ -41,29 +40,56 @@ export function createMatters(root, app) {
     const wide = body.clientWidth > 720;
     const size = cellSize(targets.length, wide ? body.clientWidth / 2 - 12 : body.clientWidth);
     const middle = token("--panel");
-    const maps = [
-      heatmap({ title: "Change when left out (blue: less likely, orange: more)", rows: words, cols: targets, matrix: changes, top: most, tell, size, colour: (value) => signed(value, middle) }),
-      heatmap({ title: titleOf(asked), rows: words, cols: targets, matrix: weights, top: Math.max(0.01, ...weights.data), tell, size, colour: cividis }),
+    const shared = { rows: words, cols: targets, tell, readout, size };
+    maps = [
+      heatmap({ ...shared, title: "Change when left out (blue: less likely, orange: more)", matrix: changes, top: most, colour: (value) => signed(value, middle) }),
+      heatmap({ ...shared, title, matrix: weights, top: Math.max(0.01, ...weights.data), colour: cividis }),
     ];
     replace(body, ...maps);
     readout.textContent = "Point at a cell: a row is the source word left out, a column the target word it was asked about.";
     replace(table, differences(words, targets, changes, weights));
+    mark();
+  }
+
+  // The word that is being written has its column, and its line in the table.
+  function mark() {
+    if (shown !== app.meta) return;
+    const now = wordNow(app);
+    for (const map of maps) map.now({ row: -1, col: now });
+    table.querySelectorAll("tbody tr").forEach((line, index) => {
+      line.classList.toggle("now", index === now);
+      line.setAttribute("aria-current", String(index === now));
+    });
   }
 
   return {
     update(changed) {
       if (["meta", "kind", "layer", "heads", "mode", "measure", "theme"].some((name) => changed.has(name))) draw();
+      else if (changed.has("step")) mark();
     },
   };
+}
+
+// The cross-attention that was looked at last, in words.
+function lookedFor({ state, meta }) {
+  const cross = state.kind === "cross";
+  const mode = cross ? state.mode : "mean";
+  return { ...state, kind: "cross", unit: "words", special: false, mode, layer: cross ? state.layer : meta.alignment_layer ?? 0 };
+}
+
+// -> source words by target words; a word may have no piece that was looked at or from, and then its weights are 0.
+function byWord({ rows, cols, layers }, { source, target }) {
+  const looked = meanOf(layers.map((layer) => layer.matrix));
+  const weights = matrix(source.words.length, target.words.length);
+  rows.forEach((row, r) => cols.forEach((col, c) => {
+    weights.data[col.word * target.words.length + row.word] = looked.data[r * cols.length + c];
+  }));
+  return weights;
 }
 
 function titleOf({ mode, layer, heads }) {
   if (mode === "rollout") return "Attention, all layers (rollout)";
   return mode === "mean" ? `Attention, layer ${layer + 1}, mean of heads` : `Attention, layer ${layer + 1}, head ${heads.map((head) => head + 1).join(", ")}`;
-}
-
-function said(text) {
-  return el("q", {}, bdi(text));
 }
 
 function differences(words, targets, changes, weights) {

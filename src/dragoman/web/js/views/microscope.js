@@ -1,13 +1,14 @@
 // The arithmetic microscope: one query of one head, from x to what the next layer reads, with the real numbers.
 
-import { axes, KINDS, layersOf, place } from "../axes.js";
-import { button, choice, opening, pick } from "../controls.js";
+import { axes, layersOf, place } from "../axes.js";
+import { button, opening, pick } from "../controls.js";
 import { copyFrom } from "../clipboard.js";
 import { el, replace } from "../dom.js";
 import { latest } from "../latest.js";
 import { dot, vectorOf } from "../matrix.js";
-import { after, before, keyTable } from "./working.js";
+import { kindChoice } from "./kinds.js";
 import { asPytorch } from "./pytorch.js";
+import { after, before, keyTable } from "./working.js";
 
 const PARTS = ["input", "query", "key", "value", "scores", "weights", "mixed", "output", "contribution"];
 const AROUND = ["_residual.input", "_residual.sum", "_residual.output"];
@@ -18,7 +19,7 @@ const REST = "Point at a number, or walk to it with the arrow keys, to see it wo
 
 export function createMicroscope(root, app) {
   const controls = createBar(app);
-  const formula = el("p", { class: "formula worked", "aria-live": "off", text: REST });
+  const formula = el("p", { class: "formula worked", "aria-live": "polite", text: REST });
   const body = el("div", { class: "working" });
   const code = el("code", {});
   const copyButton = button("Copy as PyTorch", async () => copyFrom(copyButton, await snippet()), { name: "copy-pytorch" });
@@ -32,9 +33,13 @@ export function createMicroscope(root, app) {
   let work = null;
   let learning = null; // a promise, kept when what it waits for is there
   let telling = () => REST;
+  // What has not changed is not said again.
+  const tell = () => {
+    if (formula.textContent !== telling()) formula.textContent = telling();
+  };
   const say = (text) => {
     telling = text;
-    formula.textContent = telling();
+    tell();
   };
   const snippet = async () => {
     await learning;
@@ -54,7 +59,7 @@ export function createMicroscope(root, app) {
     mine.learned = learnedFrom(mine.head, (part) => tensors.get(mine.name + part));
     if (mine !== work) return;
     body.dataset.learned = String(Boolean(mine.learned));
-    formula.textContent = telling();
+    tell();
   }
 
   const draw = latest(async () => {
@@ -86,7 +91,7 @@ function askedFor(app) {
   const { kind, layer, heads, query } = app.state;
   const { rows, cols } = axes(app.meta, kind, "pieces");
   const { norm, norm_order: order, heads: count } = app.meta.model;
-  const row = kind === "encoder_self" ? Math.min(query, rows.length - 1) : app.step;
+  const row = kind === "encoder_self" ? Math.min(query ?? 0, rows.length - 1) : app.step;
   const origin = kind === "cross" ? "from the self-attention of this layer" : `from the feed-forward network of layer ${layer}`;
   const embedded = layer === 0 && kind !== "cross" ? (kind === "encoder_self" ? "source" : "target") : null;
   return {
@@ -137,9 +142,7 @@ function learnedFrom(head, part) {
 }
 
 function createBar(app) {
-  const kind = choice("Attention", Object.entries(KINDS), { name: "microscope-kind", value: app.state.kind, change: (value) => app.set({
-    kind: value, layer: Math.min(app.state.layer, layersOf(app.meta, value) - 1),
-  }) });
+  const kind = kindChoice(app, "microscope-kind");
   const layer = pick("Layer", [], { name: "microscope-layer", value: 0, change: (value) => app.set({ layer: Number(value) }) });
   const head = pick("Head", [], { name: "microscope-head", value: 0, change: (value) => app.set({ heads: [Number(value)] }) });
   const query = pick("Query", [], { name: "microscope-query", value: 0, change: (value) => {
@@ -152,7 +155,7 @@ function createBar(app) {
     node: el("div", { class: "controls" }, kind, layer, head, query),
     show() {
       const asked = askedFor(app);
-      kind.show(asked.kind);
+      kind.show();
       layer.show(asked.layer, numbered(layersOf(app.meta, asked.kind)));
       head.show(asked.head, numbered(app.meta.model.heads));
       query.show(asked.row, axes(app.meta, asked.kind, "pieces").rows.map((row, index) => [index, `${index + 1}  ${row.text}`]));

@@ -1,13 +1,14 @@
 // Positions: the sinusoids that tell the model where a piece stands, and what happens without them.
 
-import { cellAt, drawHeat, largest } from "../canvas.js";
+import { largest } from "../canvas.js";
 import { cividis } from "../colour.js";
 import { sourceUnits } from "../axes.js";
 import { button, note, opening } from "../controls.js";
 import { bdi, el, replace, svg } from "../dom.js";
-import { latest } from "../latest.js";
 import { dot, matrix } from "../matrix.js";
 import { fixed } from "../numbers.js";
+import { asking } from "./asking.js";
+import { field } from "./heatmap.js";
 import { shuffleAnswer } from "./shuffle.js";
 
 const SHOWN = 20; // rows, as in the lecture notes' picture, or as many as the sentence has
@@ -16,65 +17,85 @@ export function createPositions(root, app) {
   const map = el("div", { class: "position-map" });
   const curve = el("div", { class: "curve" });
   const likeness = el("div", { class: "likeness" });
-  const readout = el("p", { class: "formula" });
-  const shuffled = el("div", { class: "shuffled" });
-  let seed = 0;
-  const mix = button("Shuffle the pieces", () => { seed += 1; shuffle(); }, { kind: "main", name: "shuffle" });
+  const readout = el("p", { class: "formula", "aria-live": "polite" });
+  const answer = el("div", {}, map, readout, el("div", { class: "pair" },
+    el("section", {}, el("h3", { text: "One column, over positions" }), curve),
+    el("section", {}, el("h3", { text: "How alike two positions are: PE · PEᵀ" }), likeness)));
   root.append(opening("Positions",
     "Attention does not know the order of words: this pattern, added to each embedding, is what tells it. Rows are positions, columns are the numbers of the vector.",
-    "That the pattern holds the order does not show that a head uses it."),
-  map, readout,
-  el("div", { class: "pair" }, el("section", {}, el("h3", { text: "One column, over positions" }), curve),
-    el("section", {}, el("h3", { text: "How alike two positions are: PE · PEᵀ" }), likeness)),
-  el("h3", { text: "Shuffle the words" }),
-  el("p", { class: "shows", text: "The encoder reads the pieces in another order. Without positions each piece gets the very same vector as before, only in another row: attention is permutation equivariant. With positions it does not." }),
-  el("div", { class: "row" }, mix), shuffled);
+    "That the pattern holds the order does not show that a head uses it."), answer);
+  const shuffling = createShuffling(root, app);
+  let drawn = null; // the rows that are shown, how many of them are the sentence's, and the mark of a column
 
-  const shuffle = latest(async () => {
-    const answer = await app.store.ask("shuffle", app.meta, { seed });
-    return () => replace(shuffled, shuffleAnswer(answer, sourceUnits(app.meta, "pieces")));
-  }, (problem) => replace(shuffled, problem));
-
-  const draw = latest(async () => {
+  const draw = asking(app, answer, async (meta) => {
     const names = ["position.table", "source.position"].filter((name) => app.has(name));
-    const table = (await app.tensors(...names)).get(names[0]);
-    return () => show(table);
-  }, (problem) => replace(map, problem));
+    const table = (await app.store.tensors(meta, names)).get(names[0]);
+    return () => show(table, meta);
+  }, (problem) => {
+    drawn = null;
+    for (const part of [curve, likeness, readout]) replace(part);
+    replace(map, problem);
+  });
 
-  function show(table) {
-    const words = sourceUnits(app.meta, "pieces");
-    const rows = Math.min(table.shape[0], Math.max(SHOWN, words.length));
-    const cols = table.shape[1];
-    const shown = matrix(rows, cols, table.data.subarray(0, rows * cols));
-    const columnNow = Math.min(app.state.column, cols - 1);
-    const top = largest(shown.data);
-    const canvas = drawHeat(el("canvas", { class: "heat wide", tabindex: 0, role: "img", "aria-label": `Position encodings: ${rows} positions, ${cols} numbers each` }), shown, { top, colour: (value) => cividis((value + 1) / 2) });
-    const here = el("span", { class: "column-mark", css: { "--at": (columnNow + 0.5) / cols } });
-    const labels = el("div", { class: "left", "aria-hidden": "true" }, ...Array.from({ length: rows }, (_, row) => el("span", { class: row < words.length ? "own" : "" }, words[row] ? bdi(words[row].text) : "", el("i", { text: String(row) }))));
-    const tell = (row, col) => { readout.textContent = `${formulaFor(app.meta.model, row, col)} = ${fixed(shown.data[row * cols + col], 4)}`; };
-    canvas.addEventListener("pointermove", (event) => { const { row, col } = cellAt(canvas, event, shown); tell(row, col); });
-    canvas.addEventListener("click", (event) => app.set({ column: cellAt(canvas, event, shown).col }));
-    canvas.addEventListener("keydown", (event) => {
-      const move = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      if (!move) return;
-      event.preventDefault();
-      app.set({ column: Math.min(Math.max(app.state.column + move, 0), cols - 1) });
+  function show({ shape: [known, cols], data }, meta) {
+    const pieces = sourceUnits(meta, "pieces");
+    const rows = Math.min(known, Math.max(SHOWN, pieces.length));
+    const table = matrix(rows, cols, data.subarray(0, rows * cols));
+    const here = el("span", { class: "column-mark" });
+    drawn = { table, own: pieces.length, here };
+    const cells = field({
+      title: `Position encodings: ${rows} positions, ${cols} numbers each`, matrix: table, top: largest(table.data), readout,
+      colour: (value) => cividis((value + 1) / 2), start: { row: 0, col: columnNow() }, choose: ({ col }) => app.set({ column: col }),
+      tell: (row, col) => { readout.textContent = `${formulaFor(meta.model, row, col)} = ${fixed(table.data[row * cols + col], 4)}`; },
     });
-    const hadFocus = map.contains(document.activeElement);
-    replace(map, el("div", { class: "position-grid", css: { "--rows": rows } }, labels, el("div", { class: "field" }, canvas, here)));
-    if (hadFocus) canvas.focus({ preventScroll: true });
-    readout.textContent = "Point at a number for its formula; click a column, or use ← and →, for its curve.";
-    replace(curve, drawCurve(shown, columnNow, words.length, top));
-    replace(likeness, drawLikeness(shown, readout));
+    cells.append(here);
+    replace(map, el("div", { class: "position-grid", css: { "--rows": rows } }, rowLabels(rows, pieces), cells));
+    replace(likeness, likenessOf(table, readout));
+    readout.textContent = "Point at a number for its formula, or walk with the arrow keys; a column that is clicked or walked to shows its curve.";
+    mark();
+  }
+
+  const columnNow = () => Math.min(app.state.column, drawn.table.cols - 1);
+
+  function mark() {
+    if (!drawn) return;
+    drawn.here.style.setProperty("--at", (columnNow() + 0.5) / drawn.table.cols);
+    replace(curve, drawCurve(drawn.table, columnNow(), drawn.own));
   }
 
   return {
     update(changed) {
-      if (changed.has("meta")) replace(shuffled, app.store.offline && note("Shuffling needs the server: this page was saved as one file."));
-      mix.disabled = app.store.offline;
-      if (["meta", "column", "theme"].some((name) => changed.has(name))) draw();
+      if (changed.has("meta")) shuffling.reset();
+      if (changed.has("meta") || changed.has("theme")) draw();
+      else if (changed.has("column")) mark();
     },
   };
+}
+
+// The encoder without order; a page that was saved as one file holds one shuffle.
+function createShuffling(root, app) {
+  let seed = 0;
+  const shuffled = el("div", { class: "shuffled" });
+  const ask = asking(app, shuffled, async (meta) => {
+    const answer = app.store.offline ? await app.store.ask("shuffle", meta) : await app.store.ask("shuffle", meta, { seed });
+    return () => replace(shuffled, shuffleAnswer(answer, sourceUnits(meta, "pieces")));
+  });
+  const mix = button("Shuffle the pieces", () => { seed += 1; ask(); }, { kind: "main", name: "shuffle" });
+  mix.disabled = app.store.offline;
+  root.append(el("h3", { text: "Shuffle the words" }),
+    el("p", { class: "shows", text: "The encoder reads the pieces in another order. Without positions each piece gets the very same vector as before, only in another row: attention is permutation equivariant. With positions it does not." }),
+    el("div", { class: "row" }, mix, app.store.offline && note("One shuffle was saved with this page; another needs the server.")), shuffled);
+  return {
+    reset() {
+      replace(shuffled);
+      if (app.store.offline) ask();
+    },
+  };
+}
+
+function rowLabels(rows, pieces) {
+  const label = (_, row) => el("span", { class: row < pieces.length ? "own" : "" }, pieces[row] ? bdi(pieces[row].text) : "", el("i", { text: String(row) }));
+  return el("div", { class: "left", "aria-hidden": "true" }, ...Array.from({ length: rows }, label));
 }
 
 function formulaFor({ position, position_base: base, d_model: width }, row, col) {
@@ -85,7 +106,8 @@ function formulaFor({ position, position_base: base, d_model: width }, row, col)
   return `PE(${row}, ${col}) = ${wave}(${row} / ${base}^(${2 * pair}/${width})) = ${wave}(${fixed(row / base ** ((2 * pair) / width), 4)})`;
 }
 
-function drawCurve({ rows, cols, data }, column, own, top) {
+function drawCurve({ rows, cols, data }, column, own) {
+  const top = largest(data);
   const x = (row) => 10 + (row * 380) / Math.max(rows - 1, 1);
   const y = (value) => 70 - (value * 56) / (top || 1);
   const at = (row) => data[row * cols + column];
@@ -97,17 +119,15 @@ function drawCurve({ rows, cols, data }, column, own, top) {
     svg("text", { x: 200, y: 152, "text-anchor": "middle", text: `column ${column}` }));
 }
 
-function drawLikeness(table, readout) {
-  const { rows, cols, data } = table;
+function likenessOf({ rows, cols, data }, readout) {
   const row = (index) => data.subarray(index * cols, (index + 1) * cols);
   const alike = matrix(rows, rows);
   for (let a = 0; a < rows; a += 1) for (let b = 0; b < rows; b += 1) alike.data[a * rows + b] = dot(row(a), row(b));
-  const [least, most] = [Math.min(...alike.data), Math.max(...alike.data)];
-  const canvas = drawHeat(el("canvas", { class: "heat square", role: "img", "aria-label": "Similarity of positions" }), alike, { colour: (value) => cividis((value - least) / (most - least || 1)) });
-  canvas.addEventListener("pointermove", (event) => {
-    const { row: a, col: b } = cellAt(canvas, event, alike);
-    readout.textContent = `PE(${a}) · PE(${b}) = ${fixed(alike.data[a * rows + b], 2)}   (PE(${a}) · PE(${a}) = ${fixed(alike.data[a * (rows + 1)], 2)})`;
+  const [least, most] = [alike.data.reduce((x, y) => Math.min(x, y)), alike.data.reduce((x, y) => Math.max(x, y))];
+  return field({
+    title: "Similarity of positions", kind: "heat square", matrix: alike, colour: (value) => cividis((value - least) / (most - least || 1)), readout,
+    tell: (a, b) => {
+      readout.textContent = `PE(${a}) · PE(${b}) = ${fixed(alike.data[a * rows + b], 2)}   (PE(${a}) · PE(${a}) = ${fixed(alike.data[a * (rows + 1)], 2)})`;
+    },
   });
-  return canvas;
 }
-

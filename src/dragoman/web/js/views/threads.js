@@ -1,15 +1,18 @@
 // Threads (the home view): ink between the words, as wide and as dark as the weight.
 
 import { attentionOf } from "../attention.js";
-import { inManuscript, KINDS, layersOf } from "../axes.js";
+import { inManuscript, layersOf, place, ROLLOUTS } from "../axes.js";
 import { headClass } from "../colour.js";
 import { choice, note, opening, pick, tick } from "../controls.js";
-import { bdi, el, replace, roving, svg } from "../dom.js";
+import { announce, bdi, el, replace, roving, svg } from "../dom.js";
 import { latest } from "../latest.js";
 import { share } from "../numbers.js";
+import { kindChoice, offer } from "./kinds.js";
 
+const TOLD = 3; // partners of a word that are read out
 const THINNEST = 0.02; // a thread of less weight is not drawn, unless all are that thin
 const MOST_THREADS = 2400;
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 export function createThreads(root, app) {
   const controls = el("div", { class: "controls" });
@@ -21,6 +24,15 @@ export function createThreads(root, app) {
   controls, cloth, legend);
   const bar = createBar(controls, app);
   let drawn = null;
+  let pin = null; // the word that stays lit: { name: "keys" | "queries", piece }
+
+  // A click leaves a word lit until it is clicked again, and shows it to the other views.
+  function press(kind, name, pieces) {
+    const again = isPinned(pin, name, pieces);
+    app.set(clicked(app, kind, name, again ? null : pieces[0]));
+    pin = again ? pinFrom(app.state) : { name, piece: pieces[0] };
+    drawn?.step(app, pin);
+  }
 
   const draw = latest(async () => {
     const wanted = { ...app.state };
@@ -31,28 +43,44 @@ export function createThreads(root, app) {
         replace(cloth, note("There are only special pieces here: tick the box above to see them."));
         return;
       }
-      drawn = weave(cloth, attention, app, wanted.kind);
+      drawn = weave(cloth, attention, { app, kind: wanted.kind, press });
       legend.textContent = noteFor(wanted, drawn);
-      drawn.step(app);
+      drawn.step(app, pin);
     };
-  }, (problem) => replace(cloth, problem));
+  }, (problem) => {
+    drawn = null;
+    replace(cloth, problem);
+  });
 
-  app.onHover((word) => drawn?.manuscript(word, app));
+  app.onHover((word) => drawn?.manuscript(word));
   const CHOICES = ["meta", "kind", "layer", "heads", "mode", "unit", "special", "measure"];
   return {
     update(changed) {
       bar.show();
+      if (["meta", "kind", "step", "query"].some((name) => changed.has(name))) pin = pinFrom(app.state);
       if (CHOICES.some((name) => changed.has(name))) draw();
-      else drawn?.step(app);
+      else drawn?.step(app, pin);
     },
   };
 }
 
+const isPinned = (pin, name, pieces) => pin !== null && pin.name === name && pieces.includes(pin.piece);
+
+// The piece being written, or else the source piece that is asked about.
+function pinFrom({ kind, step, query }) {
+  if (kind !== "encoder_self" && step !== null) return { name: "queries", piece: step };
+  if (kind === "decoder_self" || query === null) return null;
+  return { name: kind === "cross" ? "keys" : "queries", piece: query };
+}
+
+// What a click on a word changes, or one that takes it back (null).
+function clicked(app, kind, name, piece) {
+  if (kind === "encoder_self" || (kind === "cross" && name === "keys")) return { query: piece };
+  return { step: piece === null || piece >= app.lastStep ? null : piece };
+}
+
 function createBar(controls, app) {
-  const kind = choice("Attention", Object.entries(KINDS), { name: "kind", value: app.state.kind, change: (value) => {
-    const layer = Math.min(app.state.layer, layersOf(app.meta, value) - 1);
-    app.set({ kind: value, layer });
-  } });
+  const kind = kindChoice(app, "kind");
   const layer = pick("Layer", [], { name: "layer", value: 0, change: (value) => app.set({ layer: Number(value) }) });
   const mode = choice("Heads", [["mean", "mean"], ["heads", "chosen"], ["rollout", "rollout", "All layers followed through, residuals included"]],
     { name: "mode", value: app.state.mode, change: (value) => app.set({ mode: value }) });
@@ -75,13 +103,15 @@ function createBar(controls, app) {
   return {
     show() {
       const { state, meta } = app;
-      kind.show(state.kind);
+      kind.show();
       const layers = layersOf(meta, state.kind);
       layer.show(state.layer, Array.from({ length: layers }, (_, index) => [index, String(index + 1)]));
       layer.querySelector("select").disabled = state.mode === "rollout";
       mode.show(state.mode);
+      offer(mode, ["mean", "heads", ...(app.has(ROLLOUTS[state.kind]) ? ["rollout"] : [])]);
       unit.show(state.unit);
       measure.show(state.measure);
+      offer(measure, ["weight", ...(app.has(`${place(state.kind, state.layer)}.value_norm`) ? ["norm"] : [])]);
       special.show(state.special);
       if (swatches.childElementCount !== meta.model.heads) {
         replace(swatches, ...Array.from({ length: meta.model.heads }, (_, head) => el("button", {
@@ -98,8 +128,9 @@ function createBar(controls, app) {
   };
 }
 
-function noteFor({ mode, measure, special }, { hidden }) {
+function noteFor({ mode, heads, measure, special }, { hidden }) {
   return [
+    mode === "heads" && heads.length > 1 && "Numbers are means of the chosen heads.",
     mode === "rollout" && "Rollout multiplies the mean weights of all layers, half of each step being the residual.",
     measure === "norm" && mode !== "rollout" && "Shares of weight × ‖v‖ are scaled to add up to one.",
     !special && "Special pieces are hidden, and the other weights scaled to add up to one.",
@@ -108,7 +139,7 @@ function noteFor({ mode, measure, special }, { hidden }) {
 }
 
 // Keys on the left, queries on the right (source and target, for cross-attention), and the threads between.
-function weave(cloth, { rows, cols, layers }, app, kind) {
+function weave(cloth, { rows, cols, layers }, { app, kind, press }) {
   const height = Math.max(rows.length, cols.length);
   const tall = height > 60 ? 20 : height > 26 ? 26 : 34;
   const offset = (count) => ((height - count) * tall) / 2;
@@ -124,11 +155,12 @@ function weave(cloth, { rows, cols, layers }, app, kind) {
   const ink = svg("svg", {
     class: "ink", viewBox: `0 0 100 ${height * tall}`, preserveAspectRatio: "none", "aria-hidden": "true", css: { height: `${(height * tall) / 16}rem` },
   }, ...paths);
-  const left = column("keys", cols, tall, offset(cols.length));
-  const right = column("queries", rows, tall, offset(rows.length));
+  const { source, target } = app.meta.request;
+  const left = column("keys", cols, tall, offset(cols.length), kind === "decoder_self" ? target : source);
+  const right = column("queries", rows, tall, offset(rows.length), kind === "encoder_self" ? source : target);
   replace(cloth, left, ink, right);
   cloth.dataset.size = tall < 26 ? "small" : tall < 34 ? "middle" : "large";
-  return listen(cloth, { left, right, ink, paths, kept, rows, cols, layers, kind, app, hidden: lines.length - kept.length });
+  return listen(cloth, { left, right, ink, paths, kept, rows, cols, layers, kind, app, press, hidden: lines.length - kept.length });
 }
 
 function threadsOf(layers, rows, cols) {
@@ -142,8 +174,8 @@ function threadsOf(layers, rows, cols) {
   return lines.sort((a, b) => b.weight - a.weight);
 }
 
-function column(name, units, tall, offset) {
-  return el("div", { class: `column ${name}`, css: { "padding-top": `${offset / 16}rem` }, role: "group", "aria-label": name === "keys" ? "Looked at" : "Looking" },
+function column(name, units, tall, offset, lang) {
+  return el("div", { class: `column ${name}`, lang, css: { "padding-top": `${offset / 16}rem` }, role: "group", "aria-label": name === "keys" ? "Looked at" : "Looking" },
     ...units.map((unit, index) => el("div", { class: "entry", css: { height: `${tall / 16}rem` } },
       el("button", { type: "button", class: unit.special ? "word special" : "word", data: { index }, tabindex: index ? -1 : 0 }, bdi(unit.text)),
       el("span", { class: "weight", "aria-hidden": "true" }))));
@@ -151,11 +183,13 @@ function column(name, units, tall, offset) {
 
 // Light a word and its partners; the numbers stand beside the partners.
 function listen(cloth, woven) {
-  const { left, right, ink, paths, kept, rows, cols, layers, kind, app } = woven;
+  const { left, right, ink, paths, kept, rows, cols, layers, kind, app, press } = woven;
   const sides = { keys: [...left.children], queries: [...right.children] };
-  let pinned = null;
+  let pinned = null; // [side, index]
 
-  function weightAt(row, col) {
+  // Of a word and one on the other side: a number a head.
+  function weightsOf(side, index, other) {
+    const [row, col] = side === "keys" ? [other, index] : [index, other];
     return layers.map(({ matrix }) => matrix.data[row * cols.length + col]);
   }
 
@@ -166,26 +200,34 @@ function listen(cloth, woven) {
     for (const name of ["keys", "queries"]) {
       sides[name].forEach((entry, i) => {
         const self = on && name === side && i === index;
-        const weights = on && name !== side ? (side === "keys" ? weightAt(i, index) : weightAt(index, i)) : [];
-        const most = Math.max(0, ...weights);
+        const weights = on && name !== side ? weightsOf(side, index, i) : [];
         entry.classList.toggle("chosen", self);
-        entry.classList.toggle("partner", most >= 0.1);
-        entry.lastChild.textContent = weights.length ? weights.slice(0, 3).map(share).join(" ") : "";
-        entry.lastChild.dataset.value = weights.length ? String(weights[0]) : "";
+        entry.classList.toggle("partner", Math.max(0, ...weights) >= 0.1);
+        entry.lastChild.textContent = weights.length ? share(mean(weights)) : "";
+        entry.lastChild.dataset.value = weights.length ? String(mean(weights)) : "";
       });
     }
+  }
+
+  // What the numbers beside the words say, for who cannot see them.
+  function told(side, index) {
+    const [own, others] = side === "keys" ? [cols, rows] : [rows, cols];
+    const partners = others.map((other, i) => ({ text: other.text, weight: mean(weightsOf(side, index, i)) }));
+    const most = partners.sort((a, b) => b.weight - a.weight).slice(0, TOLD).map(({ text, weight }) => `${text} ${share(weight)}`);
+    return `${own[index].text} ${side === "keys" ? "is looked at by" : "looks at"} ${most.join(", ")}`;
   }
 
   const rest = () => (pinned ? light(...pinned) : light(null));
   for (const name of ["keys", "queries"]) {
     const units = name === "keys" ? cols : rows;
-    const place = (index) => inManuscript(kind, name === "keys" ? "cols" : "rows", units[index].pieces);
+    const there = (index) => inManuscript(kind, name === "keys" ? "cols" : "rows", units[index].pieces);
     sides[name].forEach((entry, index) => {
       const word = entry.firstChild;
-      const enter = () => { light(name, index); app.hover(place(index)); };
+      const enter = () => { light(name, index); app.hover(there(index)); };
       const leave = () => { app.hover(null); rest(); };
       for (const [event, act] of [["pointerenter", enter], ["focus", enter], ["pointerleave", leave], ["blur", leave]]) word.addEventListener(event, act);
-      word.addEventListener("click", () => choose(app, kind, name, units[index].pieces));
+      word.addEventListener("focus", () => announce(told(name, index)));
+      word.addEventListener("click", () => press(kind, name, units[index].pieces));
     });
     roving(name === "keys" ? left : right, ".word", { back: ["ArrowUp"], on: ["ArrowDown"] });
   }
@@ -198,14 +240,19 @@ function listen(cloth, woven) {
 
   return {
     hidden: woven.hidden,
-    // What is not written yet has no threads; the piece being written keeps its own lit.
-    step({ step, state }) {
+    // What is not written yet has no threads; the piece being written keeps its own lit, or another that was clicked.
+    step({ step }, pin) {
       const written = (unit) => kind === "encoder_self" || unit.pieces[0] <= step;
       paths.forEach((path, i) => path.classList.toggle("future", !written(rows[kept[i].row]) || (kind === "decoder_self" && !written(cols[kept[i].col]))));
       sides.queries.forEach((entry, i) => entry.classList.toggle("future", !written(rows[i])));
-      const asked = kind === "encoder_self" ? (state.query > 0 ? state.query : null) : state.step;
-      const current = asked === null ? -1 : rows.findIndex((row) => row.pieces.includes(asked));
-      pinned = current < 0 ? null : ["queries", current];
+      pinned = null;
+      for (const name of ["keys", "queries"]) {
+        (name === "keys" ? cols : rows).forEach(({ pieces }, index) => {
+          const stays = isPinned(pin, name, pieces);
+          if (stays) pinned = [name, index];
+          sides[name][index].firstChild.setAttribute("aria-pressed", String(stays));
+        });
+      }
       rest();
     },
     manuscript(word) {
@@ -221,10 +268,4 @@ function listen(cloth, woven) {
       return rest();
     },
   };
-}
-
-function choose(app, kind, name, pieces) {
-  if (kind === "encoder_self") app.set({ query: pieces[0] });
-  else if (kind === "cross" && name === "keys") app.set({ query: pieces[0] });
-  else app.set({ step: pieces[0] >= app.lastStep ? null : pieces[0] });
 }

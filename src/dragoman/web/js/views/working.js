@@ -4,15 +4,17 @@ import { cellAt, drawStrip, largest } from "../canvas.js";
 import { bdi, el } from "../dom.js";
 import { fixed, share } from "../numbers.js";
 import { formulas } from "./formulas.js";
+import { said } from "./said.js";
 
 // A vector as a strip that tells the number under the pointer; arrow keys walk along it, and off its ends.
 export function strip(vector, { label, tell, top, kind = "strip", tabindex = 0, data = {} }) {
-  const canvas = drawStrip(el("canvas", { class: kind, role: "img", tabindex, "aria-label": label, data }), vector, top);
+  const canvas = drawStrip(el("canvas", { class: kind, role: "application", "aria-roledescription": "strip of numbers", tabindex, "aria-label": label, data }), vector, top);
   let at = 0;
   const show = (index) => {
     at = index;
     tell(at);
     canvas.dataset.at = String(at);
+    canvas.setAttribute("aria-label", `${label}; number ${at} is ${fixed(vector[at], 4)}`);
   };
   canvas.addEventListener("pointermove", (event) => show(cellAt(canvas, event, { rows: 1, cols: vector.length }).col));
   canvas.addEventListener("focus", () => show(at));
@@ -48,7 +50,7 @@ export function before(work, say) {
       : { name: "x", meaning: "the state that comes in", tell: (index) => say(() => arrived("x", work, index)) }));
   }
   lines.push(line(query, { name: "q", meaning: "x W_Q: what is looked for", tell: (index) => say(() => projected("q", { index, vector: input, result: query[index] }, work)) }));
-  return [el("p", { class: "asker" }, el("q", {}, bdi(who.text)), ASKS[kind]), el("div", { class: "vectors" }, ...lines)];
+  return [el("p", { class: "asker" }, said(who.text), ASKS[kind]), el("div", { class: "vectors" }, ...lines)];
 }
 
 // Where a number of the state comes from.
