@@ -233,8 +233,8 @@ def test_fields_within_fields_end_where_their_own_end_is() -> None:
         run("a ", "<w:b/>") + run("b "),
     ],
 )
-def test_tens_of_thousands_of_one_part_take_no_time(part: str) -> None:
-    data = docx(f"<w:p>{run('one ')}{part * 20_011}{run('two')}</w:p>")
+def test_a_paragraph_of_nothing_but_one_thing_takes_no_time(part: str) -> None:
+    data = docx(f"<w:p>{run('one ')}{part * (900_000 // len(part))}{run('two')}</w:p>")
     document = read("a.docx", data)
     assert unpack(document.render(document.texts)) == unpack(data)
     document.render([f"{text} more" for text in document.texts])

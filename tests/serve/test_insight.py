@@ -143,6 +143,8 @@ def test_the_models_and_the_limits_are_told(client: httpx.Client) -> None:
         ("trace", {"text": "a", "off": ["encoder.0.self_attention.0"] * 501}, 413, "off has 501 heads, at most 500"),
         ("trace", {"text": "a", "beam": 10**400}, 400, "at most 16 can be explained at once"),
         ("trace", {"text": "a", "source": "zz"}, 400, "zz is not supported"),
+        ("trace", {"text": "a\ud800"}, 400, "text has half a character"),
+        ("trace", {"text": "a", "source": "\ud800"}, 400, "is not supported"),
         ("trace", {"text": "\u202e <script>\x00"}, 200, ""),
         ("tensors", {"request": {"text": "a"}}, 400, "names is missing, expected a list of tensors"),
         ("tensors", {"request": {"text": "a"}, "names": ["x"] * 501}, 413, "501 names are too many at once"),

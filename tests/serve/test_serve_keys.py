@@ -18,7 +18,7 @@ from dragoman.cli import serve
 from dragoman.cli.serve import command
 from dragoman.errors import ConfigError
 from dragoman.serve.app import build
-from dragoman.serve.keys import Keys, hash_key, make_key
+from dragoman.serve.keys import Keys, Known, hash_key, make_key
 from dragoman.serve.rate import TABLE_BYTES, Buckets
 from dragoman.serve.run import bind
 from dragoman.serve.settings import Settings
@@ -34,8 +34,8 @@ def keys_file(folder: Path, *lines: str) -> str:
 def test_a_key_is_found_by_its_hash_and_has_a_name(tmp_path: Path) -> None:
     first, second = make_key(), make_key()
     keys = Keys.read(keys_file(tmp_path, "# ours", "", f"{hash_key(first)} the web site", hash_key(second)))
-    assert keys.find(first) == "the web site"
-    assert keys.find(second) == f"key {hash_key(second)[7:15]}"
+    assert keys.find(first) == Known(f"key:{hash_key(first)[7:23]}", "the web site")
+    assert keys.find(second) == Known(f"key:{hash_key(second)[7:23]}", f"key {hash_key(second)[7:15]}")
     assert keys.find(make_key()) is None
     assert keys.find("") is None
 
@@ -48,7 +48,7 @@ def test_the_file_has_no_key_in_it(tmp_path: Path) -> None:
 @given(st.text(st.characters(), min_size=16))
 def test_any_text_can_be_a_key(key: str) -> None:
     hashed = hash_key(key)
-    assert Keys({bytes.fromhex(hashed.removeprefix("sha256:")): "x"}).find(key) == "x"
+    assert Keys({bytes.fromhex(hashed.removeprefix("sha256:")): "x"}).find(key) == Known(f"key:{hashed[7:23]}", "x")
 
 
 @pytest.mark.parametrize("line", ["my-secret-key-that-was-not-hashed", "sha256:abc", "sha256:zz", "md5:00"])

@@ -386,7 +386,9 @@ def asking(path: str = "/translate", host: str = "192.0.2.7") -> Request:
 def test_with_keys_only_who_has_one_comes_in(models: Models) -> None:
     key = make_key()
     service = make(models, keys=Keys({bytes.fromhex(hash_key(key)[7:]): "the web site"}))
-    assert service.admit(asking(), key) == Client("the web site", True)
+    notes = begin()
+    assert service.admit(asking(), key) == Client(f"key:{hash_key(key)[7:23]}", True)
+    assert notes == {"client": "the web site"}
     for given_key, path, status in (
         (None, "/translate", 400), ("", "/translate", 400), ("wrong", "/translate", 403), (None, "/v2/translate", 403),
     ):  # fmt: skip
@@ -441,5 +443,5 @@ def test_the_servers_own_beam_holds_where_a_request_says_nothing(models: Models,
 def test_addresses_of_one_ipv6_network_are_one_client(models: Models) -> None:
     service = make(models)
     names = {service.admit(asking(host=host), None).name for host in ("2001:db8::1", "2001:db8::ffff:2")}
-    assert names == {"2001:db8::/64"}
-    assert service.admit(asking(host="192.0.2.7"), None).name == "192.0.2.7"
+    assert names == {"address:2001:db8::/64"}
+    assert service.admit(asking(host="192.0.2.7"), None).name == "address:192.0.2.7"

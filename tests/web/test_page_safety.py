@@ -193,7 +193,9 @@ def test_the_command_that_is_shared_asks_for_the_same(reader: Reader) -> None:
         "off": (off,), "html_file": Path("page.html"), "forced": None,
     }  # fmt: skip
     assert {name: asked[name] for name in expected} == expected
-    calls = [node for node in ast.walk(ast.parse(written[written.index("from") :])) if isinstance(node, ast.Call)]
+    calls = [
+        node for node in ast.walk(ast.parse(written[written.index("from dragoman") :])) if isinstance(node, ast.Call)
+    ]
     call = next(node for node in calls if node.keywords)
     values = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
     assert ast.literal_eval(call.args[0]) == text

@@ -33,6 +33,7 @@ from starlette.routing import BaseRoute, Route
 
 from dragoman.engine.auto import has_torch
 from dragoman.explain.request import TraceRequest, parse_request
+from dragoman.serve.gate import bearer_key
 from dragoman.serve.rate import TABLE_BYTES, Buckets
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
@@ -69,8 +70,7 @@ class Insight:
 
     def admit(self, http: Request, cost: float = 1) -> str:
         """Who this is. Refuses who has no key where one is needed, and who asks for too much."""
-        scheme, _, key = http.headers.get("authorization", "").partition(" ")
-        client = self._service.admit(http, key.strip() if scheme.lower() == "bearer" else None)
+        client = self._service.admit(http, bearer_key(http))
         if wait := self._buckets.take(client.name, cost):
             raise Refusal(429, "Too many requests for traces: slow down", retry_after_seconds=wait)
         return client.name
@@ -252,6 +252,8 @@ async def _page(insight: Insight, body: Any) -> Response:
 def checked(values: Any) -> TraceRequest:
     """A request within the limits."""
     request = parse_request(values)
+    if any("\ud800" <= character <= "\udfff" for character in request.text):
+        raise Refusal(400, "text has half a character (a lone surrogate), expected text that UTF-8 can write")
     for name, size in (("characters", len(request.text)), ("beam", request.beam or 0), ("top", request.top)):
         if size > LIMITS[name]:
             status = 413 if name == "characters" else 400

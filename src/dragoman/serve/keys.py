@@ -11,12 +11,22 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.errors import ConfigError
 
 _SCHEME = "sha256:"
 _SHORTEST = 16
+_IDENTITY_DIGITS = 16
+
+
+@dataclass(frozen=True)
+class Known:
+    """A key that is let in: its `identity` is its own alone, its `name` is for the log, and may be that of several."""
+
+    identity: str
+    name: str
 
 
 class Keys:
@@ -49,13 +59,13 @@ class Keys:
             raise ConfigError(f"{path} has no keys, so nobody could come in: add one with `dragoman serve --hash-key`")
         return cls(names)
 
-    def find(self, key: str) -> str | None:
-        """The name of a key that is let in. Takes the same time for every wrong key."""
+    def find(self, key: str) -> Known | None:
+        """A key that is let in. Takes the same time for every wrong key."""
         digest = _digest(key)
-        found: str | None = None
+        found: Known | None = None
         for known, name in self._names.items():
             if hmac.compare_digest(known, digest):
-                found = name
+                found = Known(f"key:{known.hex()[:_IDENTITY_DIGITS]}", name)
         return found
 
 

@@ -37,7 +37,9 @@ _PREPARING_THREADS = 3
 
 @dataclass(frozen=True)
 class Client:
-    """Who asks: `name` is shared by all requests of a key, or of an address that gave none. Never the key itself."""
+    """Who asks: `name` is shared by all requests of a key, or of an address that gave none, and by nobody else's,
+    whatever a key is called in the log. Never the key itself.
+    """
 
     name: str
     has_key: bool
@@ -78,8 +80,9 @@ class Service:
     def admit(self, request: Request, key: str | None) -> Client:
         """Who this is. Refuses 400 without a key where one is needed, 403 a wrong one, 429 who comes too often."""
         known = self.keys.find(key) if self.keys is not None and key else None
-        client = Client(known, True) if known is not None else Client(address_of(request), False)
-        note(client=client.name)
+        address = address_of(request)
+        client = Client(known.identity, True) if known is not None else Client(f"address:{address}", False)
+        note(client=known.name if known is not None else address)
         if wait := self._buckets.take(client.name):
             raise Refusal(429, "Too many requests: slow down, or ask for a higher limit", retry_after_seconds=wait)
         if self.keys is not None and known is None:
@@ -124,10 +127,15 @@ class Service:
         )
         num_characters = sum(map(len, texts))
         self._check_quota(client, num_characters)
-        async with self.within(self.settings.timeout_seconds if limited else self.settings.file_seconds):
-            translations = await self._translate(model, texts, options, client, markup)
-        self.metrics.count("dragoman_characters_total", num_characters)
+        # Spent at once, so that requests at the same time do not pass the quota together, and given back in trouble.
         self._buckets.spend(client.name, num_characters)
+        try:
+            async with self.within(self.settings.timeout_seconds if limited else self.settings.file_seconds):
+                translations = await self._translate(model, texts, options, client, markup)
+        except BaseException:
+            self._buckets.spend(client.name, -num_characters)
+            raise
+        self.metrics.count("dragoman_characters_total", num_characters)
         return translations
 
     @contextlib.asynccontextmanager
