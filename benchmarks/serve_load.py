@@ -34,6 +34,7 @@ from libretranslate_peer import PATIENCE_SECONDS, Server, direction_of, find_pee
 SUBJECTS = ["Le chat noir", "Ma sœur aînée", "Notre voisin", "Un vieil homme", "La boulangère", "Mon ami Paul"]
 VERBS = ["regarde", "cherche", "a trouvé", "voudrait acheter", "n'aime pas", "préfère", "a oublié", "dessine"]
 OBJECTS = ["une maison bleue", "le train du matin", "les fleurs du jardin", "un bon livre", "la vieille voiture"]
+SYLLABLES = ["ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru"]
 ENDINGS = ["dans la rue", "avant le dîner", "depuis trois jours", "avec beaucoup de joie", "près de la gare"]
 
 
@@ -165,11 +166,11 @@ async def run_clients(
 
 
 def varied(texts: list[str], count: int) -> Iterator[str]:
-    """Sentences that are never the same: each with a number and a name of its own."""
+    """Sentences that are never the same: each has names of its own."""
     draw = random.Random(2)
     for number in range(count):
-        name = "".join(draw.choices(("ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru"), k=4)).capitalize()
-        yield f"{texts[number % len(texts)][:-1]} avec {name}, {number}."
+        names = ["".join(draw.choices(SYLLABLES, k=3)).capitalize() for _ in range(2)]
+        yield f"{texts[number % len(texts)][:-1]} avec {names[0]} et {names[1]}."
 
 
 def endless(texts: list[str], count: int | None = None) -> Iterator[str]:
