@@ -154,10 +154,9 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         if not isinstance(value, (list, tuple)):
             raise ConfigError(f"{where} is {value!r}, expected a list")
         return tuple(_convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
-    if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool):
-        # Not "infinity", not "no number", no whole number that is larger than any of these.
-        if not abs(value) <= sys.float_info.max:
-            raise ConfigError(f"{where} is not a finite number, expected one")
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        if abs(value) > sys.float_info.max:
+            raise ConfigError(f"{where} is a whole number of {len(str(value))} digits, expected a smaller one")
         return float(value)
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
         raise ConfigError(f"{where} is {value!r}, expected {_english(kind)}")

@@ -131,8 +131,8 @@ def test_a_hundred_thousand_brackets_take_no_time(part: str) -> None:
     ("head", "part", "tail"),
     [
         ("", "<b translate=no><b translate=yes>", "<p>x</p>"),
-        ("", "<code>a</code> ", ""),
-        ("", "<code>a.b</code> ", ""),
+        ("", "x <code>a</code> ", ""),
+        ("", "x <code>a.b</code> ", ""),
         ("", "x<b>y</b> ", ""),
         ("", "<b>x</b>&nbsp;", ""),
     ],
@@ -141,7 +141,8 @@ def test_a_page_of_nothing_but_one_thing_takes_no_time(head: str, part: str, tai
     page = head + part * (100_003 // len(part)) + tail
     markup = parse(page)
     rendered = markup.render([f"{text} more" for text in markup.texts])
-    assert Counter(tokenize(page))[tokenize(part)[0]] == Counter(tokenize(rendered))[tokenize(part)[0]]
+    opened, opened_again = ([one.raw for one in tokenize(text) if one.kind == "open"] for text in (page, rendered))
+    assert opened == opened_again
 
 
 def test_spelled_characters_are_spelled_again_however_many_there_are() -> None:

@@ -134,13 +134,15 @@ def _repair_apart(
         outputs = iter(engine.translate_ids(sources, DecodeOptions(search=search)) if sources else ())
         for place, ids in asked.items():
             segments, parts = plans[place], [next(outputs)[0] for _ in ids]
-            text = rebuild(segments, _spaced(segments, [scribe.decode(output.ids) for output in parts]))
+            text = rebuild(segments, _spaced(segments, [scribe.decode(output.ids) for output in parts])).strip()
             draft = Draft(
                 text=text,
                 score=sum(output.score for output in parts) / max(1, len(parts)),
                 confidence=min((confidence(output) for output in parts), default=1.0),
                 problems=find_problems(sentences[place], text),
-                notes=(f"translated in {len(parts)} parts, put together again",) if parts and len(segments) > 1 else (),
+                notes=(f"translated in {_count(len(parts), 'part')}, put together again",)
+                if parts and len(segments) > 1
+                else (),
             )
             _keep_better(best, place, draft, "glossary" if cut is _around_terms else "")
 
@@ -232,5 +234,5 @@ def _keep_better(best: list[Draft], place: int, draft: Draft, first: str = "") -
         best[place] = replace(draft, alternatives=best[place].alternatives)
 
 
-def _count(number: int) -> str:
-    return "1 sentence" if number == 1 else f"{number} sentences"
+def _count(number: int, what: str = "sentence") -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
