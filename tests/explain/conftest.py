@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from lively_model import SENTENCES, write_lively_bundle
 
 from dragoman.explain import Explainer, Trace
+from lively_model import SENTENCES, write_lively_bundle
 from tiny_bundle import write_tiny_bundle
 
 

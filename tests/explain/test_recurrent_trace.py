@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lively_model import SENTENCES, write_lively_bundle
 
 from dragoman.errors import ConfigError
 from dragoman.explain import Explainer, Trace
 from dragoman.explain.terminal import draw_alignment
+from lively_model import SENTENCES, write_lively_bundle
 
 D_FF = 37
 SIZES: dict[str, Any] = {
