@@ -23,8 +23,8 @@ from dragoman.text import learning, pipeline
 from dragoman.text.pipeline import BYTES, HIDDEN_MARK, MARK, SPECIALS
 
 TOKENIZER = "tokenizer.json"
-CACHED_WORDS = 1 << 15
-"""Words whose ids are kept: some ten megabytes, which a server reaches soon and stays at."""
+CACHED_WORDS = 1 << 14
+"""Words whose ids are kept: a few megabytes, which a server reaches soon and stays at."""
 LONGEST_CACHED = 32
 """Characters of the longest word whose ids are kept: longer ones seldom come again, and might fill the memory."""
 
