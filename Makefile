@@ -8,14 +8,15 @@ DEMO := .venv/.installed-demo
 
 install: $(STAMP)
 
+$(BIN)/python:
+	$(PYTHON) -m venv .venv
+
 # What a user installs: translating, training, looking inside. The rest is for tests and other formats.
-$(DEMO): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+$(DEMO): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train]'
 	touch $@
 
-$(STAMP): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+$(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,marian,onnx,hub,tensorboard,dev]'
 	touch $@
 

@@ -122,13 +122,14 @@ def test_one_command_compares_three_models_and_the_same_command_again_trains_not
 ) -> None:
     for name, count, start in (("train", 211, 0), ("valid", 13, 3), ("test", 11, 5)):
         (tmp_path / f"{name}.xx-yy.tsv").write_text(pairs(count, start), encoding="utf-8")
-    settings = ("train.max_steps=1", "train.precision=float32", "model.d_model=32", "model.d_ff=32")
+    settings = ("train.max_steps=1", "train.precision=float32", "model.d_ff=32")
     arguments = ["train.xx-yy.tsv", "--valid", "valid.xx-yy.tsv", "--test", "test.xx-yy.tsv", "--minutes", "0",
-                 "--vocab-size", "331", "--output", "page"]  # fmt: skip
+                 "--width", "32", "--vocab-size", "331", "--output", "page"]  # fmt: skip
     arguments += [word for setting in settings for word in ("--set", setting)]
     comparison.main(arguments)
     presets = [command[command.index("--preset") + 1] for command in trainings]
     assert presets == ["rnn", "rnn-attention", "small"]
+    assert all("model.d_model=32" in command for command in trainings)
     results: dict[str, Any] = json.loads((tmp_path / "page" / "results.json").read_text(encoding="utf-8"))
     assert [model["architecture"] for model in results["models"]] == ["recurrent", "recurrent", "transformer"]
     assert results["models"][0]["alignment"]["weights"] == []

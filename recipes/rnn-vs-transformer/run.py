@@ -45,19 +45,23 @@ LEAST_PAIRS = 10
 
 @dataclass(frozen=True)
 class Contender:
-    """A model to train: what the page calls it, and its shape."""
+    """A model to train: what the page calls it, and its shape at a width of embeddings."""
 
     name: str
     title: str
     preset: str
-    settings: tuple[str, ...]
+    widths: tuple[tuple[str, int], ...]
+    settings: tuple[str, ...] = ()
+
+    def shape(self, width: int) -> tuple[str, ...]:
+        return (*(f"model.{name}={times * width}" for name, times in self.widths), "model.dropout=0.1", *self.settings)
 
 
-_RNN = ("model.d_model=256", "model.d_ff=512", "model.d_k=256", "model.share_embeddings=true", "model.dropout=0.1")
+_RNN = (("d_model", 1), ("d_ff", 2), ("d_k", 1))
 CONTENDERS = (
-    Contender("rnn", "RNN, no attention", "rnn", _RNN),
-    Contender("rnn-attention", "RNN with attention", "rnn-attention", _RNN),
-    Contender("transformer", "Transformer", "small", ("model.dropout=0.1",)),
+    Contender("rnn", "RNN, no attention", "rnn", _RNN, ("model.share_embeddings=true",)),
+    Contender("rnn-attention", "RNN with attention", "rnn-attention", _RNN, ("model.share_embeddings=true",)),
+    Contender("transformer", "Transformer", "small", (("d_model", 1), ("d_ff", 4))),
 )
 
 
@@ -85,7 +89,7 @@ def train(contender: Contender, options: argparse.Namespace, folder: Path) -> No
     if _has_ended(folder):
         return
     shared = (f"tokenizer.vocab_size={options.vocab_size}", "train.batch_tokens=2048", "data.valid_pairs=1000")
-    settings = (*shared, *contender.settings, *options.assignments)
+    settings = (*shared, *contender.shape(options.width), *options.assignments)
     words = [
         *options.corpora,
         "--test",
@@ -212,6 +216,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--from", dest="source_language", default="", help="language of the source side")
     parser.add_argument("--to", dest="target_language", default="", help="language of the target side")
     parser.add_argument("--minutes", type=float, default=30.0, help="time for each model; 0 leaves it to --set")
+    parser.add_argument("--width", type=int, default=256, help="of the embeddings of all; the rest of a shape follows")
     parser.add_argument("--vocab-size", type=int, default=8000, help="pieces, the same for all")
     parser.add_argument("--limit", type=int, default=0, help="score only so many pairs of the test set")
     parser.add_argument("--sentence", default="", help="whose alignment is drawn; one of the test set if not given")

@@ -323,20 +323,6 @@ def test_workers_share_a_folder_which_goes_with_the_last_of_them(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_server_left_behind_goes_when_another_starts(tmp_path: Path) -> None:
-    killed, living = Shelf(41, tmp_path), Shelf(43, tmp_path)
-    killed.put(b"left")
-    living.put(b"kept")
-    assert killed._lock is not None
-    os.close(killed._lock)  # as the kernel does
-    killed._lock = None
-    another = Shelf(47, tmp_path)
-    another.put(b"new")
-    assert sorted(path.name.rpartition("-")[2] for path in tmp_path.iterdir()) == ["43", "47"]
-    another.close()
-    living.close()
-
-
 def test_a_folder_that_others_could_have_made_is_not_used(tmp_path: Path) -> None:
     kept = Shelf(53, tmp_path)
     kept._path.mkdir(mode=0o755)

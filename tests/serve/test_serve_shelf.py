@@ -63,15 +63,20 @@ def test_no_folder_for_files_is_told_at_the_start(tmp_path: Path) -> None:
         Shelf(43, tmp_path / "file").prepare()
 
 
-def test_what_a_killed_server_left_is_gone_before_a_file_is_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [47, 61], ids=["of the same number, as in a container", "of another number"])
+def test_what_a_killed_server_left_is_gone_when_one_starts(tmp_path: Path, number: int) -> None:
     killed, living = Shelf(47, tmp_path), Shelf(53, tmp_path)
     killed.put(b"left")
     living.put(b"kept")
     assert killed._lock is not None
     os.close(killed._lock)  # as the kernel does
     killed._lock = None
-    Shelf(47, tmp_path).prepare()  # in a container, each server has the same number
+    another = Shelf(number, tmp_path)
+    another.prepare()
     assert [path.name.rpartition("-")[2] for path in tmp_path.iterdir()] == ["53"]
+    another.put(b"new")
+    assert sorted(path.name.rpartition("-")[2] for path in tmp_path.iterdir()) == sorted(["53", str(number)])
+    another.close()
     living.close()
 
 

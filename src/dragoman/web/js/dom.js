@@ -43,13 +43,18 @@ export function inLanguage(node, code, text) {
 }
 
 // Read out when there is a pause.
-export function announce(text) {
-  document.getElementById("live").textContent = text;
+export function announce(...children) {
+  document.getElementById("live").replaceChildren(...children);
 }
 
 // Words of any script, isolated so that a right-to-left one does not turn its neighbours round.
 export function bdi(text, props = {}) {
   return el("bdi", { dir: "auto", ...props, text });
+}
+
+// A word that is spoken of, in quotation marks of our own script.
+export function said(text, props = {}) {
+  return el("q", {}, bdi(text, props));
 }
 
 export function replace(node, ...children) {

@@ -1,12 +1,11 @@
 // The lecture notes' path, on the person's own sentence: each step opens a real view and speaks of its real numbers.
 
 import { place, shown, sourceUnits } from "./axes.js";
-import { bdi, el } from "./dom.js";
+import { said } from "./dom.js";
 import { largest } from "./canvas.js";
 import { dot, vectorOf } from "./matrix.js";
 import { compact, fixed, percent, share, thousands } from "./numbers.js";
 
-const said = (text) => el("q", {}, bdi(text));
 const few = (vector) => `${Array.from(vector.slice(0, 4), compact).join(", ")}, …`;
 
 // In the middle of the translation; of one that is but its end, there.

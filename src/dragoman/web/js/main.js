@@ -2,7 +2,7 @@
 
 import { DEFAULTS, makeApp } from "./app.js";
 import { createDesk } from "./desk.js";
-import { el } from "./dom.js";
+import { announce, bdi } from "./dom.js";
 import { createLesson } from "./lesson.js";
 import { createManuscript } from "./manuscript.js";
 import { fromHash } from "./permalink.js";
@@ -19,7 +19,7 @@ async function start() {
   createShare(tools, app, desk);
   createTheme(tools, app);
   document.getElementById("skip").addEventListener("click", () => desk.focus());
-  announce(app);
+  readOut(app);
 
   await app.begin();
   window.addEventListener("hashchange", () => {
@@ -29,14 +29,14 @@ async function start() {
 }
 
 // The translation is read out when it arrives, and each piece when it is stepped to.
-function announce(app) {
-  const live = document.getElementById("live");
+function readOut(app) {
+  const inTarget = (text) => bdi(text, { lang: app.meta.request.target });
   app.onChange((changed) => {
-    if (app.error) live.textContent = app.error;
-    else if (changed.has("meta")) live.replaceChildren("Translation: ", el("bdi", { text: app.meta.translation.text }));
+    if (app.error) announce(app.error);
+    else if (changed.has("meta")) announce("Translation: ", inTarget(app.meta.translation.text));
     else if (app.meta && changed.has("step") && app.state.step !== null) {
       const { chosen } = app.meta.steps[app.step];
-      live.textContent = `Piece ${app.step + 1} of ${app.lastStep + 1}: ${chosen.piece}`;
+      announce(`Piece ${app.step + 1} of ${app.lastStep + 1}: `, inTarget(chosen.piece));
     }
   });
 }

@@ -1,6 +1,6 @@
 // The manuscript: the box to type in, the two texts in pieces, and the steps between them.
 
-import { announce, bdi, el, inLanguage, replace, roving } from "./dom.js";
+import { announce, bdi, el, inLanguage, replace, roving, said } from "./dom.js";
 import { firstSentence } from "./app.js";
 import { shown } from "./axes.js";
 import { button, pick } from "./controls.js";
@@ -30,7 +30,7 @@ export function createManuscript(root, app) {
       lacking.hidden = false;
       lacking.textContent = `This is the translation alone. To see how it was made, the server needs more: ${app.store.why}`;
       replace(inLanguage(target, app.state.target, app.plain), app.plain);
-      announce(`Translation: ${app.plain}`);
+      announce("Translation: ", bdi(app.plain, { lang: app.state.target ?? "" }));
     }
     if (!app.meta) return;
     if (changed.has("meta")) {
@@ -184,10 +184,10 @@ function hintFor(app) {
   if (app.state.step === null) return [FIRST];
   const { chosen, top } = app.meta.steps[app.step];
   const other = top.find((piece) => piece.id !== chosen.id);
-  const said = (piece) => el("q", {}, bdi(shown(piece), { lang: app.meta.request.target }));
+  const word = (piece) => said(shown(piece), { lang: app.meta.request.target });
   return [
-    `Piece ${app.step + 1} of ${app.lastStep + 1}: `, said(chosen), ` with probability ${percent(chosen.probability)}`,
-    ...(other ? ["; next best ", said(other), ` ${percent(other.probability)}`] : []), ".",
+    `Piece ${app.step + 1} of ${app.lastStep + 1}: `, word(chosen), ` with probability ${percent(chosen.probability)}`,
+    ...(other ? ["; next best ", word(other), ` ${percent(other.probability)}`] : []), ".",
   ];
 }
 

@@ -3,12 +3,11 @@
 import { attentionOf } from "../attention.js";
 import { cividis, signed, token } from "../colour.js";
 import { opening } from "../controls.js";
-import { bdi, el, replace } from "../dom.js";
+import { bdi, el, replace, said } from "../dom.js";
 import { matrix, meanOf, rankCorrelation } from "../matrix.js";
 import { percent, points, share } from "../numbers.js";
 import { asking } from "./asking.js";
 import { cellSize, heatmap, wordNow } from "./heatmap.js";
-import { said } from "./said.js";
 
 export function createMatters(root, app) {
   const body = el("div", { class: "pair" });

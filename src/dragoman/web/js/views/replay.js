@@ -2,12 +2,11 @@
 
 import { cividis } from "../colour.js";
 import { opening, slider } from "../controls.js";
-import { bdi, el, inLanguage, replace } from "../dom.js";
+import { bdi, el, inLanguage, replace, said } from "../dom.js";
 import { matrix } from "../matrix.js";
 import { fixed, share, thousands } from "../numbers.js";
 import { asking } from "./asking.js";
 import { cellSize, heatmap, wordNow } from "./heatmap.js";
-import { said } from "./said.js";
 
 export function createReplay(root, app) {
   let moments = [];

@@ -1,10 +1,9 @@
 // The microscope's figures: strips of numbers, and the table with a row for each key.
 
 import { cellAt, drawStrip, largest } from "../canvas.js";
-import { bdi, el } from "../dom.js";
+import { bdi, el, said } from "../dom.js";
 import { fixed, share } from "../numbers.js";
 import { formulas } from "./formulas.js";
-import { said } from "./said.js";
 
 // A vector as a strip that tells the number under the pointer; arrow keys walk along it, and off its ends.
 export function strip(vector, { label, tell, top, kind = "strip", tabindex = 0, data = {} }) {
