@@ -17,6 +17,7 @@ from dragoman.errors import TrainingError
 from dragoman.recipe import CorpusConfig
 from dragoman.train import checkpoint
 from dragoman.train.prepare import prepare
+from dragoman.train.request import RunFile
 from dragoman.train.validate import Validation
 
 FILES = {"README.md", "config.json", "model.safetensors", "run", "scorecard.json", "tokenizer.json", "training.jsonl"}
@@ -208,6 +209,22 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(corpus: CorpusConfig, trai
     ):
         run_small(small_recipe(corpus), trained)
     assert weights_hash(trained) == before
+
+
+def test_two_processes_do_not_train_in_one_folder(corpus: CorpusConfig, tmp_path: Path) -> None:
+    recipe, folder = small_recipe(corpus, max_steps=2), tmp_path / "model"
+    run_small(recipe, folder)
+    busy = pytest.raises(TrainingError, match=f"^another process is training in {folder} now$")
+    with RunFile(folder / "run" / "run.json").held(), busy:
+        run_small(recipe, folder, resume=True)
+    assert run_small(recipe, folder, resume=True).step == 2
+
+
+def test_checkpoints_of_nobody_knows_what_are_not_gone_on_from(corpus: CorpusConfig, tmp_path: Path) -> None:
+    run_small(small_recipe(corpus, max_steps=2), tmp_path / "model")
+    (tmp_path / "model" / "run" / "run.json").unlink()
+    with pytest.raises(TrainingError, match=r"run has checkpoints but no run\.json: choose another --output$"):
+        run_small(small_recipe(corpus, max_steps=2), tmp_path / "model", resume=True)
 
 
 @pytest.mark.parametrize("metric", ["loss", "bleu"])

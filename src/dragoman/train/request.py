@@ -1,7 +1,10 @@
 """What a training run was asked for, and the file that lets it be resumed as just that."""
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +12,7 @@ from dragoman.errors import ConfigError, TrainingError
 from dragoman.recipe import Recipe
 from dragoman.settings import differences, fill, read, to_mapping
 from dragoman.text.corpus import content_hash
+from dragoman.train import checkpoint
 from dragoman.train.plan import Plan
 
 
@@ -48,6 +52,24 @@ class RunFile:
             probe.unlink(missing_ok=True)
         except OSError as error:
             raise TrainingError(f"cannot write to {self.path.parent.parent}: {error.strerror}") from error
+        if not self.exists() and checkpoint.latest(self.path.parent):
+            raise TrainingError(f"{self.path.parent} has checkpoints but no run.json: choose another --output")
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Meanwhile no other process trains in this folder: the two would write over each other's checkpoints."""
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(folder)
+            raise TrainingError(f"another process is training in {self.path.parent.parent} now") from error
+        except OSError:  # a file system that has no locks
+            pass
+        try:
+            yield
+        finally:
+            os.close(folder)
 
     def forget(self) -> None:
         """Of a run that failed before it learned anything: so that the folder is free once the cause is mended."""

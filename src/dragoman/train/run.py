@@ -8,6 +8,7 @@ output/run/             what resuming needs: run.json, checkpoints, the weights 
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,12 +48,14 @@ def train_model(
     world = join_world()
     check_shard(world, request.recipe.train.shard)
     try:
-        with Journal(request, world, trackers) as journal:
+        with Journal(request, world, trackers) as journal, ExitStack() as held:
             if plan_only:
                 with tempfile.TemporaryDirectory() as passing:
                     return _look_and_plan(request, Path(passing), journal)[1]
             run_file = RunFile(request.output / "run" / "run.json")
             if world.is_first:
+                run_file.check_folder(resume)
+                held.enter_context(run_file.held())
                 _begin(request, run_file, resume, journal, world)
             world.wait()
             request, plan = run_file.read(request)
@@ -68,7 +71,6 @@ def train_model(
 
 def _begin(request: Request, run_file: RunFile, resume: bool, journal: Journal, world: World) -> None:
     """Leave a run file that says what to train: the one that is there, or that of a new plan."""
-    run_file.check_folder(resume)
     if not run_file.exists():
         if resume:
             journal.say("there is nothing to resume yet: starting from the beginning")
