@@ -60,4 +60,7 @@ def test_what_needs_torch_says_how_to_install_it(
 ) -> None:
     refused = run(base, tmp_path, "dragoman", *command)
     assert refused.returncode == 2
-    assert refused.stderr == f"dragoman: {purpose} needs torch: pip install 'dragoman[train]'\n"
+    assert (
+        refused.stderr
+        == f"dragoman: {purpose} needs torch: pip install -c constraints.txt '.[train]' in dragoman's folder\n"
+    )

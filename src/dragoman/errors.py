@@ -48,4 +48,6 @@ def require(module: str, extra: str, purpose: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != module.partition(".")[0]:
             raise
-        raise MissingExtraError(f"{purpose} needs {error.name}: pip install 'dragoman[{extra}]'") from error
+        raise MissingExtraError(
+            f"{purpose} needs {error.name}: pip install -c constraints.txt '.[{extra}]' in dragoman's folder"
+        ) from error

@@ -34,7 +34,7 @@ def test_it_prints_the_translation_the_alignment_and_the_most_telling_heads(mode
     assert lines[1].startswith("en  ")
     assert "sentence 1 of 2" in result.stdout
     assert "Which words looked where (decoder.1.cross_attention, mean of its heads)" in lines
-    assert "Most telling heads: log-probability without them" in result.stdout
+    assert "Most telling heads: what the log-probability (" in result.stdout
     assert sum(line.startswith(("  encoder.", "  decoder.")) for line in lines) == 5
     assert f"score {trace['translation']['score']:.2f}" in result.stdout
     assert all(text_width(line) <= 80 for line in lines)
@@ -98,4 +98,7 @@ def test_without_torch_it_says_what_to_install(model: str, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError) as caught:
         run(model, TEXT)
-    assert str(caught.value) == "explaining a translation needs torch: pip install 'dragoman[train]'"
+    assert (
+        str(caught.value)
+        == "explaining a translation needs torch: pip install -c constraints.txt '.[train]' in dragoman's folder"
+    )

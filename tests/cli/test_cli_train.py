@@ -315,4 +315,7 @@ def test_problems_in_the_data_are_told_and_fatal_if_strict(run: Run, tmp_path: P
 def test_without_torch_it_says_what_to_install(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     status, _, errors = run("pairs.tsv", "--output", "m")
-    assert (status, errors) == (2, "dragoman: training needs torch: pip install 'dragoman[train]'\n")
+    assert (status, errors) == (
+        2,
+        "dragoman: training needs torch: pip install -c constraints.txt '.[train]' in dragoman's folder\n",
+    )

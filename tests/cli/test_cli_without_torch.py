@@ -77,7 +77,10 @@ def test_what_needs_torch_is_told(base_install: Path, tmp_path: Path) -> None:
     folder = write_tiny_bundle(tmp_path / "model").path
     code = "from dragoman.cli import main\nmain()"
     engine = run(base_install, tmp_path / "cache", code, "translate", "--model", str(folder), "--engine", "torch", "a")
-    assert engine.stderr == "dragoman: the torch engine needs torch: pip install 'dragoman[train]'\n"
+    assert (
+        engine.stderr
+        == "dragoman: the torch engine needs torch: pip install -c constraints.txt '.[train]' in dragoman's folder\n"
+    )
     assert engine.returncode == 2
 
 

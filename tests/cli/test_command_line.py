@@ -131,7 +131,8 @@ def test_an_interrupted_command_says_so_and_exits_as_a_shell_expects(run, monkey
 
 def test_a_part_that_is_not_installed_names_the_extra(run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)  # what Python does when a module cannot be found
-    message = "dragoman: checking the model against the paper needs torch: pip install 'dragoman[train]'\n"
+    install = "pip install -c constraints.txt '.[train]' in dragoman's folder"
+    message = f"dragoman: checking the model against the paper needs torch: {install}\n"
     assert run("paper") == (2, "", message)
 
 

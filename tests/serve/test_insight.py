@@ -224,7 +224,10 @@ def test_without_torch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     with serving() as address, httpx.Client(base_url=address) as client:
         assert refused(client, "trace", {"text": TEXT}) == (503, insight.WITHOUT_TORCH)
         told = client.get("/explain/models").json()
-    assert (told["ready"], told["why"]) == (False, "explaining needs torch: pip install 'dragoman[train]'")
+    assert (told["ready"], told["why"]) == (
+        False,
+        "explaining needs torch: pip install -c constraints.txt '.[train]' in dragoman's folder",
+    )
 
 
 @pytest.fixture

@@ -29,7 +29,8 @@ def find(path_or_name: Path | str) -> Path:
         if has_hub():
             return download(str(path_or_name))
         raise BundleError(
-            f"there is no model at {path}; if it is one on a hub, fetching it takes pip install 'dragoman[hub]'"
+            f"there is no model at {path}; if it is one on a hub, fetching it takes the extra hub: "
+            f"pip install -c constraints.txt '.[hub]' in dragoman's folder"
         )
     raise BundleError(f"there is no model at {path}, and none of that name {_choice()}")
 

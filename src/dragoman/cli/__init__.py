@@ -21,7 +21,7 @@ COMMANDS = {
     "train": "Train a translator on parallel text.",
     "doctor": "Look parallel text over before hours are spent on it.",
     "evaluate": "Say how well a model translates, in numbers that others can match.",
-    "compare": "Say whether one model or output is better than another, or it is chance.",
+    "compare": "Say whether one model or output is better than another, or whether that is chance.",
     "explain": "See what a translation was made of.",
     "models": "List the translators in the box.",
     "info": "Print what a model folder holds.",

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--model", metavar="MODEL", help="A model's folder or name.")
 @click.option("--hypotheses", metavar="FILE", help="Score this output, a line a sentence, instead of a model.")
 @scoring_options
-@click.option("--behaviour", is_flag=True, help="Try careless text, single words, unseen numbers and names as well.")
+@click.option("--behaviour", is_flag=True, help="Instead of scoring, try careless text, unseen names ...")
 @click.option("--record", "recorded", is_flag=True, help="Write what was found into the model's scorecard and card.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--report", metavar="FILE", type=click.Path(dir_okay=False), help="Write an HTML page as well.")
@@ -82,6 +82,11 @@ def command(
         raise ConfigError(f"{'--behaviour' if behaviour else '--record'} is about a model: give --model")
     given = (test_file, source_file, target_file, source_language, target_language, limit, swap)
     if behaviour:
+        for name, idle_here in (("--report", report), ("--output", output), ("--lowercase", lowercase)):
+            if idle_here:
+                raise ConfigError(
+                    f"{name} does nothing with --behaviour, which scores no output: leave one of them out"
+                )
         test = read_test(*given) if test_file or source_file else None
         languages = test.languages if test else named_languages(source_language, target_language)
         opened = open_model(model or "", languages=languages, engine=engine, compute_type=compute_type, beam=beam)

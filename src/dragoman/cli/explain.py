@@ -23,7 +23,7 @@ _TELLING = 5
 @click.command(name="explain", short_help="See what a translation was made of.")
 @click.argument("words", nargs=-1, required=True, metavar="TEXT...")
 @click.option("--model", metavar="MODEL", help="A model's folder, or its name in the box.")
-@click.option("--from", "source_language", metavar="LANG", help="The language of the text.")
+@click.option("--from", "source_language", metavar="LANG", help="The language of the text; it is not guessed.")
 @click.option("--to", "target_language", metavar="LANG", help="The language to translate into.")
 @click.option(
     "--sentence", type=click.IntRange(min=1), default=1, metavar="N", help="The sentence of TEXT to explain. [1]"
@@ -151,7 +151,7 @@ def _report(trace: Trace, effects: Effects, options: dict[str, Any], width: int)
     if telling:
         lines += [
             "",
-            f"Most telling heads: log-probability without them ({effects.before:.2f} with all)",
+            f"Most telling heads: what the log-probability ({effects.before:.2f}) loses without each",
             *terminal.list_heads(trace.heads, telling),
             "",
             f"{telling[0].name}",

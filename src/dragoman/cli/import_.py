@@ -23,8 +23,8 @@ import click
     "--allow-pickle", is_flag=True, help="Read pytorch_model.bin, as weights only, if there is nothing safer."
 )
 def command(model: str, output: Path, languages: tuple[str, ...], allow_pickle: bool) -> None:
-    """Make a model folder of FOLDER, a transformers MarianMT model, or of a name on a hub (pip install
-    'dragoman[hub]').
+    """Make a model folder of FOLDER, a transformers MarianMT model, or of a name on a hub (with the
+    extra `hub`).
 
     \b
     dragoman import downloads/opus-mt-fr-en --output models/opus

@@ -11,7 +11,7 @@ from dragoman.errors import require
 @click.command(name="paper", short_help="Check the model against the paper, figure by figure.")
 @click.option("--json", "as_json", is_flag=True, help="Print a list of {check, wanted, got, pass}.")
 def command(as_json: bool) -> None:
-    """Build every model of the paper's Table 3 and the lecture notes' examples, and compare figure by figure.
+    """Build every model of the paper's Table 3 and textbook examples, and compare figure by figure.
 
     Exits with 1 if a figure is missed.
     """

@@ -10,8 +10,8 @@ import click
 @click.option("--to", "name", required=True, metavar="OWNER/NAME", help="What it will be called there.")
 @click.option("--private", is_flag=True, help="Only for you, if it is new there.")
 def command(model: str, name: str, private: bool) -> None:
-    """Publish MODEL, a folder or the name of one in the box, with its card, on a hub (pip install 'dragoman[hub]'; log
-    in with `hf auth login`). `dragoman.load("OWNER/NAME")` then loads it anywhere.
+    """Publish MODEL, a folder or the name of one in the box, with its card, on a hub (with the extra `hub`; log in
+    with `hf auth login`). `dragoman.load("OWNER/NAME")` then loads it anywhere.
 
     \b
     dragoman push models/mine --to me/fr-en-small

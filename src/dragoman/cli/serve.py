@@ -42,7 +42,7 @@ def _option(name: str, kind: Any, default: Any, help_text: str) -> Callable[...,
     if typing.get_origin(kind) is tuple:
         return click.option(flag, name, multiple=True, metavar=metavar, help=help_text)
     if isinstance(kind, types.UnionType):
-        return click.option(flag, name, metavar="FILE", help=help_text)
+        return click.option(flag, name, metavar="FOLDER" if name.endswith("_dir") else "FILE", help=help_text)
     return click.option(flag, name, type=kind, default=default, show_default=True, metavar=metavar, help=help_text)
 
 
@@ -57,7 +57,8 @@ def command(hash_key: bool, **options: Any) -> None:
     dragoman serve --model models/mine --port 80 --host 0.0.0.0
     dragoman serve --hash-key >> keys.txt; dragoman serve --api-keys keys.txt --rate 60
 
-    SIGTERM finishes what was accepted, and ends; SIGHUP opens models, keys and the log anew. A limit of 0 is none.
+    SIGTERM finishes what was accepted, and ends; SIGHUP opens models, keys and the log anew. Of --rate, --quota,
+    --char-limit, --batch-limit and --alternatives-limit, 0 is none.
     """
     if hash_key:
         _hash_key()

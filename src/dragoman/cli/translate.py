@@ -27,7 +27,7 @@ _SAVED_LINES = 256
 @click.command(name="translate", short_help="Translate text, a file, or standard input.")
 @click.argument("words", nargs=-1, metavar="[TEXT]...")
 @click.option("--model", metavar="MODEL", help="A model's folder, or its name in the box.")
-@click.option("--from", "source_language", metavar="LANG", help="The language of the text.")
+@click.option("--from", "source_language", metavar="LANG", help="The language of the text; it is not guessed.")
 @click.option("--to", "target_language", metavar="LANG", help="The language to translate into.")
 @click.option("--input", "input_path", metavar="FILE", help="Translate this file, line by line; - is standard input.")
 @click.option(
@@ -78,7 +78,11 @@ _SAVED_LINES = 256
     help="CTranslate2's numbers.",
 )
 @click.option(
-    "--workers", type=click.IntRange(min=0), default=0, metavar="N", help="Batches at once; one a core if not given."
+    "--workers",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Batches at once; one a core for files, one for TEXT, if not given.",
 )
 @click.option("--no-guards", is_flag=True, help="Take what the model writes: no checks, no second tries.")
 @click.option(

@@ -86,7 +86,8 @@ class AutoEngine:
             return self._fast
         if not has_torch():
             raise MissingExtraError(
-                f"CTranslate2 lacks {lacking}, and torch is not installed: pip install 'dragoman[train]'"
+                f"CTranslate2 lacks {lacking}, and torch is not installed: "
+                f"pip install -c constraints.txt '.[train]' in dragoman's folder"
             )
         with self._opening:
             if self._reference is None:

@@ -54,7 +54,7 @@ PLACES = 2
 """Of one client in the queue."""
 KEPT_PASSES = 2
 LATE = "the traces before this one took too long: try again in a moment"
-WITHOUT_TORCH = "explaining needs torch: pip install 'dragoman[train]'"
+WITHOUT_TORCH = "explaining needs torch: pip install -c constraints.txt '.[train]' in dragoman's folder"
 
 
 class Insight:

@@ -23,8 +23,6 @@ from dragoman.train.prepare import Prepared
 from dragoman.train.request import Request
 from dragoman.train.validate import Validation
 
-MOST_SCORED_PAIRS = 300
-
 
 @dataclass(frozen=True)
 class TrainingResult:
@@ -92,8 +90,8 @@ class Finisher:
         return -value if self.recipe.train.metric == "loss" else value
 
     def _score(self) -> list[dict[str, Any]]:
-        """The validation set translated as `translate` will: with the recipe's search."""
-        indices = range(min(MOST_SCORED_PAIRS, len(self.validation.pairs)))
+        """Pairs from all over the validation set, translated as `translate` will: with the recipe's search."""
+        indices = self.validation.sampled
         outputs = self.validation.translate(indices, self.recipe.search)
         references = [self.validation.pairs[index].target for index in indices]
         on = f"validation, {len(references):,} pairs, beam {self.recipe.search.beam}"

@@ -1,6 +1,6 @@
 """Who is told what happens in training.
 
-The loop tells everything as events: plain mappings with `event` (start, step, validation, checkpoint, message, end),
+The loop tells everything as events: plain mappings with `event` (start, step, validation, message, end),
 mostly with `step`, and with figures. A tracker is any callable that takes one; it may have a `close()`.
 """
 
