@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +18,9 @@ sys.path.insert(0, str(RECIPE))
 
 import run as comparison  # noqa: E402
 from comparison_figures import Line, line_chart, word_grid  # noqa: E402
-from comparison_page import Alignment, Bucket, Measured, Validation, write_page  # noqa: E402
+from comparison_page import Alignment, Measured, Validation, write_page  # noqa: E402
+
+from dragoman.evaluate.quality import Bucket  # noqa: E402
 
 WORDS = {"ona": "one", "dua": "two", "tria": "three", "kvara": "four", "kvina": "five", "sesa": "six", "sepa": "seven"}
 
@@ -44,7 +46,7 @@ def measured(name: str, weights: tuple[tuple[float, ...], ...], architecture: st
         decoding_tokens_per_second=789.1,
         source_pieces=11.0,
         target_pieces=13.0,
-        buckets=(Bucket("1-5", 17, 40.0), Bucket("6-10", 19, 20.0)),
+        buckets=(Bucket("1-5", 17, 40.0, 60.0), Bucket("6-10", 19, 20.0, 50.0)),
         validations=(Validation(1.0, 10.0), Validation(2.0, 30.0)),
         alignment=Alignment("a <b> c", "x | y", weights),
         threads=2,
@@ -66,7 +68,7 @@ def test_the_page_tells_everything_and_shows_where_each_looked(tmp_path: Path) -
         "| sequential steps a sentence, decoding | 24.0 | 14.0 |",
         "| 6-10 | 19 | 20.0 | 20.0 |",
         "    python run.py",
-        "It looked at no word in particular: there is no alignment to draw.",
+        "No alignment to draw: it has no attention, or the words of this translation cannot be told apart.",
     ):
         assert row in page.splitlines()
     assert "30 minutes each" in page
@@ -102,7 +104,7 @@ def trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Sequence[
     """The commands that train, which run in this process."""
     told: list[Sequence[str]] = []
 
-    def run(command: list[str], check: bool) -> None:
+    def run(command: list[str], check: bool, env: Mapping[str, str]) -> None:
         told.append(command)
         result = CliRunner().invoke(dragoman, command[3:])
         assert result.exit_code == 0, result.exception
@@ -138,3 +140,5 @@ def test_one_command_compares_three_models_and_the_same_command_again_trains_not
     comparison.main(arguments)
     assert len(trainings) == 3
     assert (tmp_path / "page" / "README.md").read_bytes() == page
+    with pytest.raises(SystemExit, match=r"was trained with other settings, which .*rnn\.asked\.json has"):
+        comparison.main([*arguments, "--set", "train.max_steps=2"])

@@ -7,14 +7,7 @@ from pathlib import Path
 
 from comparison_figures import Line, line_chart, word_grid
 
-
-@dataclass(frozen=True)
-class Bucket:
-    """The pairs whose source has so many words, and their BLEU taken together."""
-
-    length: str
-    num_pairs: int
-    bleu: float
+from dragoman.evaluate.quality import Bucket
 
 
 @dataclass(frozen=True)
@@ -154,4 +147,6 @@ def _aligned(model: Measured) -> str:
     head = f"**{model.title}**: {model.alignment.target or '(nothing)'}"
     if model.alignment.weights:
         return f"{head}\n\n![where each target word looked](alignment-{model.name}.svg)"
-    return f"{head}\n\nIt looked at no word in particular: there is no alignment to draw."
+    return (
+        f"{head}\n\nNo alignment to draw: it has no attention, or the words of this translation cannot be told apart."
+    )

@@ -9,6 +9,7 @@ command goes on: runs are resumed, and what is measured already is not measured 
 """
 
 import argparse
+import hashlib
 import json
 import os
 import shlex
@@ -22,23 +23,23 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from comparison_page import Alignment, Bucket, Measured, Validation, write_page
+from comparison_page import Alignment, Measured, Validation, write_page
 
 from dragoman.bundle import Bundle
 from dragoman.cache import atomic_file
 from dragoman.engine.engine import DecodeOptions
 from dragoman.engine.torch_engine import TorchEngine
-from dragoman.evaluate.quality import num_words
-from dragoman.evaluate.scores import ScoreOptions
+from dragoman.evaluate.quality import bucket_scores, num_words
 from dragoman.evaluate.testset import TestSet, read_test_set
 from dragoman.settings import fill
 from dragoman.text.corpus import corpus_of
 from dragoman.text.metrics import corpus_scores
 from dragoman.text.tokenizer import Encoded
 from dragoman.translator.alignment import word_matrix
+from dragoman.translator.drafts import Scribe
 
-EDGES = (5, 10, 15, 20, 25, 30, 40)
-"""The most words of a source in each group that is scored by itself; longer ones are one more group."""
+LENGTHS = ((1, 5), (6, 10), (11, 15), (16, 20), (21, 25), (26, 30), (31, 40), (41, None))
+"""Words of a source in each group that is scored by itself."""
 
 LEAST_PAIRS = 10
 
@@ -67,7 +68,8 @@ CONTENDERS = (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parser().parse_args(arguments)
-    languages = f"{options.source_language}-{options.target_language}" if options.source_language else ""
+    sides = [language.replace("-", "_") for language in (options.source_language, options.target_language)]
+    languages = "-".join(sides) if all(sides) else ""
     test = read_test_set(corpus_of(options.test, languages), options.limit)
     models = options.models or Path("models") / f"rnn-vs-transformer-{options.output.name}"
     measured = []
@@ -86,8 +88,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def train(contender: Contender, options: argparse.Namespace, folder: Path) -> None:
     """`dragoman train` in a process of its own, as anyone would run it; a run that has ended is left alone."""
-    if _has_ended(folder):
-        return
     shared = (f"tokenizer.vocab_size={options.vocab_size}", "train.batch_tokens=2048", "data.valid_pairs=1000")
     settings = (*shared, *contender.shape(options.width), *options.assignments)
     words = [
@@ -105,27 +105,39 @@ def train(contender: Contender, options: argparse.Namespace, folder: Path) -> No
     if options.source_language:
         words += ["--from", options.source_language, "--to", options.target_language]
     words += [word for setting in settings for word in ("--set", setting)]
-    subprocess.run([sys.executable, "-m", "dragoman", "train", *words], check=True)
+    asked = folder.with_name(f"{folder.name}.asked.json")
+    if asked.exists() and json.loads(asked.read_text(encoding="utf-8")) != words:
+        raise SystemExit(f"{folder} was trained with other settings, which {asked} has: choose another --output")
+    if _has_ended(folder):
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(asked) as file:
+        file.write_text(json.dumps(words), encoding="utf-8")
+    own_cache = str(folder.with_name(f"{folder.name}-cache"))  # each encodes the pairs within its own time
+    environment = {**os.environ, "DRAGOMAN_CACHE": own_cache}
+    subprocess.run([sys.executable, "-m", "dragoman", "train", *words], check=True, env=environment)
 
 
 def measure(contender: Contender, folder: Path, test: TestSet, options: argparse.Namespace) -> Measured:
     """Everything the page tells about one model; kept beside it, with the hash of the weights and of what was asked."""
     bundle = Bundle.open(folder)
-    key = [bundle.weights_hash(), test.name, len(test), options.sentence, options.lowercase, options.tokenize]
+    content = hashlib.sha256(repr((test.sources, test.references)).encode()).hexdigest()
+    threads = torch.get_num_threads()
+    key = [bundle.weights_hash(), content, threads, options.sentence, options.lowercase, options.tokenize]
     kept = folder / "measured.json"
     if kept.exists() and (found := json.loads(kept.read_text(encoding="utf-8")))["key"] == key:
         return fill(Measured, found["measured"])
     print(f"translating {len(test):,} lines with {contender.title}", file=sys.stderr)
-    engine, tokenizer = TorchEngine.open(bundle), bundle.tokenizer
+    engine, scribe = TorchEngine.open(bundle), Scribe(bundle.tokenizer, test.languages[1])
     decode = DecodeOptions(search=bundle.search)
-    sources = [[*ids, tokenizer.end_id][-bundle.model_config.max_length :] for ids in tokenizer.ids_batch(test.sources)]
+    sources = [ids[-bundle.model_config.max_length :] for ids in scribe.encode(test.sources)]
     begin = time.perf_counter()
     outputs = [found[0] for found in engine.translate_ids(sources, decode)]
     seconds = time.perf_counter() - begin
-    texts = [tokenizer.decode(output.ids) for output in outputs]
-    scoring = ScoreOptions(lowercase=options.lowercase, tokenize=options.tokenize)
-    bleu, chrf = corpus_scores(texts, test.references, lowercase=scoring.lowercase, tokenize=scoring.tokenize)
-    right = tokenizer.ids_batch([references[0] for references in test.references])
+    texts = [scribe.decode(output.ids) for output in outputs]
+    scoring = {"lowercase": options.lowercase, "tokenize": options.tokenize}
+    bleu, chrf = corpus_scores(texts, test.references, **scoring)
+    right = bundle.tokenizer.ids_batch([references[0] for references in test.references])
     events = _events(folder)
     measured = Measured(
         name=contender.name,
@@ -143,49 +155,32 @@ def measure(contender: Contender, folder: Path, test: TestSet, options: argparse
         decoding_tokens_per_second=sum(len(output.ids) + 1 for output in outputs) / seconds,
         source_pieces=sum(map(len, sources)) / len(sources),
         target_pieces=sum(len(ids) + 1 for ids in right) / len(right),
-        buckets=tuple(_buckets(texts, test, scoring)),
+        buckets=tuple(
+            bucket_scores(test.sources, texts, test.references, lengths=LENGTHS, least_pairs=LEAST_PAIRS, **scoring)
+        ),
         validations=tuple(
             Validation(event["seconds"] / 60, event["bleu"]) for event in events if event["event"] == "validation"
         ),
-        alignment=_align(engine, bundle, options.sentence or _example(test)),
-        threads=torch.get_num_threads(),
+        alignment=_align(engine, scribe, decode, options.sentence or _example(test)),
+        threads=threads,
     )
     with atomic_file(kept) as file:
         file.write_text(json.dumps({"key": key, "measured": asdict(measured)}, indent=1), encoding="utf-8")
     return measured
 
 
-def _buckets(texts: Sequence[str], test: TestSet, scoring: ScoreOptions) -> list[Bucket]:
-    groups: dict[int, list[int]] = {}
-    for place, source in enumerate(test.sources):
-        groups.setdefault(sum(num_words(source) > edge for edge in EDGES), []).append(place)
-    found = []
-    for index, places in sorted(groups.items()):
-        if len(places) >= LEAST_PAIRS:
-            first = EDGES[index - 1] + 1 if index else 1
-            label = f"{first}-{EDGES[index]}" if index < len(EDGES) else f"{first}+"
-            [bleu] = corpus_scores(
-                [texts[i] for i in places],
-                [test.references[i] for i in places],
-                lowercase=scoring.lowercase,
-                tokenize=scoring.tokenize,
-                metrics=("bleu",),
-            )
-            found.append(Bucket(label, len(places), bleu.value))
-    return found
-
-
-def _align(engine: TorchEngine, bundle: Bundle, text: str) -> Alignment:
+def _align(engine: TorchEngine, scribe: Scribe, decode: DecodeOptions, text: str) -> Alignment:
     """The translation of one sentence, and which of its words looked at which: (target words x source words)."""
-    tokenizer = bundle.tokenizer
-    [ids] = tokenizer.ids_batch([text])
-    [[output]] = engine.translate_ids([[*ids, tokenizer.end_id]], DecodeOptions(search=bundle.search))
-    [attention_TS] = engine.attend([[*ids, tokenizer.end_id]], [output.ids])
-    translated = tokenizer.decode(output.ids)
+    [ids] = scribe.encode([text])
+    [[output]] = engine.translate_ids([ids], decode)
+    [attention_TS] = engine.attend([ids], [output.ids])
+    translated = scribe.decode(output.ids)
     rows: tuple[tuple[float, ...], ...] = ()
     if len(attention_TS):
-        source_words, target_words = (tokenizer.words(Encoded(list(side), [])) for side in (ids, output.ids))
-        matrix = word_matrix(attention_TS[:, : len(ids)], source_words, target_words)
+        own = scribe.own_ids(ids)
+        source_words, target_words = (scribe.tokenizer.words(Encoded(list(side), [])) for side in (own, output.ids))
+        own_TS = attention_TS[:, len(scribe.head) : len(scribe.head) + len(own)]
+        matrix = word_matrix(own_TS, source_words, target_words)
         if matrix.shape == (len(translated.split()), len(text.split())):
             rows = tuple(tuple(round(float(weight), 4) for weight in row) for row in matrix)
     return Alignment(text, translated, rows)
@@ -197,7 +192,7 @@ def _example(test: TestSet) -> str:
 
 
 def _events(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "training.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in (folder / "training.jsonl").read_bytes().splitlines()]
 
 
 def _has_ended(folder: Path) -> bool:

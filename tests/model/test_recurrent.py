@@ -127,13 +127,6 @@ def test_the_last_words_of_both_networks_are_found_behind_padding() -> None:
     assert annotations.first_backward_BU.tolist() == [[2.0, 3.0], [14.0, 15.0]]
 
 
-def test_a_deeper_encoder_reads_what_the_first_layer_read() -> None:
-    model, shallow = make(encoder_layers=3), make()
-    assert model.num_parameters() > shallow.num_parameters()
-    source_BS, target_BT = source_and_target()
-    assert model(source_BS, target_BT).shape == (BATCH, TARGET, VOCABULARY)
-
-
 # The decoder
 
 
@@ -202,7 +195,7 @@ def test_teacher_forcing_equals_decoding_step_by_step(cell: str, look: str) -> N
 
 @any_kind
 def test_padding_does_not_change_a_result(cell: str, look: str) -> None:
-    model, (source_BS, target_BT) = make(cell, look), source_and_target()
+    model, (source_BS, target_BT) = make(cell, look, encoder_layers=2), source_and_target()
     together = model(source_BS, target_BT)
     torch.testing.assert_close(model(source_BS[1:, :7], target_BT[1:]), together[1:])
     wide_BS = torch.cat((source_BS, source_BS.new_zeros(BATCH, 5)), dim=1)
@@ -410,4 +403,5 @@ def test_with_attention_it_learns_to_reverse_thirty_pieces() -> None:
 
 
 def test_one_vector_cannot_hold_thirty_pieces() -> None:
+    assert reversal_accuracy("none", length=3) > 0.9
     assert reversal_accuracy("none") < 0.3

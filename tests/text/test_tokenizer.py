@@ -346,7 +346,7 @@ def test_mistakes_are_named() -> None:
         Tokenizer.learn(["a b"], TokenizerConfig()).language_id("de")
     with pytest.raises(ConfigError, match="'zebra' is not among the 431 pieces"):
         BPE.id("zebra")
-    with pytest.raises(ConfigError, match="these pieces are unigrams, which have no merges"):
+    with pytest.raises(ConfigError, match="these pieces were not learned by merging"):
         _ = UNIGRAM.merges
 
 

@@ -58,7 +58,8 @@ def test_the_loss_falls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"recurrent_cell": "lstm", "share_embeddings": False, "recurrent_attention": "dot"}]
+    "more",
+    [{}, {"recurrent_cell": "lstm", "share_embeddings": False, "recurrent_attention": "dot", "encoder_layers": 2}],
 )
 def test_an_interrupted_run_resumes_with_the_same_bits(tmp_path: Path, more: dict[str, Any]) -> None:
     recipe = small_recipe(

@@ -36,8 +36,8 @@ STEPS = (3, 11)
 
 
 def write_models(folder: Path) -> tuple[str, ...]:
-    """A small model for both ways between fr and en with checkpoints, one as deep as the paper's for de to en, and an
-    RNN with attention for it to en.
+    """A small model for both ways between fr and en with checkpoints, one as deep as the paper's for de to en, an RNN
+    with attention for it to en, and one without for es to en.
     """
     torch.set_num_threads(1)
     write_lively_bundle(folder / "small", num_sentences=5, steps=70, seed=5, kept_steps=STEPS, max_length=211)
@@ -46,7 +46,9 @@ def write_models(folder: Path) -> tuple[str, ...]:
     recurrent = {"architecture": "recurrent", "d_ff": 37, "num_heads": 1, "d_k": 11}
     layers = {"encoder_layers": 1, "decoder_layers": 1}
     write_lively_bundle(folder / "recurrent", directions=("it-en",), **recurrent, **layers)
-    return str(folder / "small"), str(folder / "deep"), str(folder / "recurrent")
+    fixed = {**recurrent, "recurrent_attention": "none"}
+    write_lively_bundle(folder / "fixed", directions=("es-en",), **fixed, **layers)
+    return tuple(str(folder / name) for name in ("small", "deep", "recurrent", "fixed"))
 
 
 @contextlib.contextmanager

@@ -55,3 +55,21 @@ def test_an_address_that_asks_an_rnn_for_what_it_has_not_is_answered_with_what_i
     page = reader.open(view="map", kind="encoder_self", sort="effect", **WAY)
     expect(page.locator(".map")).to_have_attribute("data-drawn", "1")
     expect(page.locator("[data-name=sort] input[value=place]")).to_be_checked()
+
+
+def test_without_attention_there_is_nothing_to_draw_and_the_rest_works(reader: Reader) -> None:
+    page = reader.open(**{"from": "es", "to": "en"})
+    offered = page.eval_on_selector_all("[role=tab]:not([hidden])", "all => all.map(tab => tab.dataset.view)")
+    assert offered == ["next", "beam", "matters", "whatif"]
+    page.click("#tab-matters")
+    expect(page.locator("#view-matters canvas")).to_have_count(1)
+    expect(page.locator("#view-matters")).to_contain_text("This model has no attention to compare with.")
+    expect(page.locator("[role=alert]:visible")).to_have_count(0)
+
+
+def test_a_model_with_attention_is_drawn_after_one_without(reader: Reader) -> None:
+    page = reader.open(**{"from": "es", "to": "en"})
+    expect(page.locator("#view-next")).to_be_visible()
+    page.evaluate("location.hash = location.hash.replace('from=es', 'from=it').replace('view=next', 'view=threads')")
+    expect(page.locator("#view-threads")).to_be_visible()
+    expect(page.locator("[role=alert]:visible")).to_have_count(0)

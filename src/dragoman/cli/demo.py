@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
@@ -39,8 +40,9 @@ def command() -> None:
     from dragoman.cli._alignment import draw_alignment
     from dragoman.translator import load
 
+    open_once = functools.cache(functools.partial(load, workers=1))  # one model may do both ways
     for (source, target), examples in SENTENCES.items():
-        translator = load(find_direction(source, target), workers=1)
+        translator = open_once(find_direction(source, target))
         click.secho(f"{NAMES[source]} to {NAMES[target]}\n", bold=True)
         texts = [text for _, text in examples]
         translations = translator.translate(texts, align=True, source=source, target=target)

@@ -137,17 +137,23 @@ def _number(rng: np.random.Generator) -> str:
     return str(rng.integers(1001, 99999))
 
 
+def _stands_in(filling: str, result: str) -> bool:
+    """Whatever separates thousands in it; 21040 does not hold 2104."""
+    together = re.sub(r"(?<=\d)[\s,.](?=\d)", "", result)
+    return re.search(rf"(?<!\d){re.escape(filling)}(?!\d)", together) is not None
+
+
 def _copied(
     kind: str, templates: Sequence[str], gap: str, make: Callable[[np.random.Generator], str], translate: Translate
 ) -> Behaviour:
-    """What fills the gap stands in the translation."""
+    """What fills the gap stands in the translation, whole."""
     rng = np.random.default_rng(1)
     fillings = [(template, make(rng)) for template in templates for _ in range(3)]
     texts = [template.replace(gap, filling) for template, filling in fillings]
     return Behaviour(
         kind,
         tuple(
-            Trial(text, result, filling, filling in re.sub(r"(?<=\d)[\s,.](?=\d)", "", result))
+            Trial(text, result, filling, _stands_in(filling, result))
             for text, result, (_, filling) in zip(texts, translate(texts), fillings, strict=True)
         ),
     )

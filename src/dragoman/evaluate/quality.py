@@ -61,13 +61,15 @@ def bucket_scores(
     *,
     lowercase: bool = False,
     tokenize: str = "13a",
+    lengths: Sequence[tuple[int, int | None]] = BUCKETS,
+    least_pairs: int = 1,
 ) -> list[Bucket]:
-    """BLEU and chrF of each bucket that has pairs, short sources first."""
-    lengths = [num_words(source) for source in sources]
+    """BLEU and chrF of each bucket that has so many pairs, short sources first."""
+    counts = [num_words(source) for source in sources]
     buckets = []
-    for least, most in BUCKETS:
-        chosen = [i for i, length in enumerate(lengths) if max(1, length) >= least and (most is None or length <= most)]
-        if chosen:
+    for least, most in lengths:
+        chosen = [i for i, count in enumerate(counts) if max(1, count) >= least and (most is None or count <= most)]
+        if len(chosen) >= least_pairs:
             bleu, chrf = corpus_scores(
                 [hypotheses[i] for i in chosen],
                 [references[i] for i in chosen],

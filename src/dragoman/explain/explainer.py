@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from dragoman.bundle import Bundle, find
+from dragoman.engine.alignment import alignment_layer
 from dragoman.errors import ConfigError
 from dragoman.explain.ask import Prepared, Written, prepare, write
 from dragoman.explain.checkpoints import kept_checkpoints
@@ -29,7 +30,7 @@ from dragoman.explain.steps import make_steps
 from dragoman.explain.switches import measure_effects, switched_off
 from dragoman.explain.trace import Arrays, ModelFacts, Outcome, Trace
 from dragoman.explain.what_if import Comparison, Version, compare
-from dragoman.explain.words import aligned_words, aligning_layer
+from dragoman.explain.words import aligned_words
 from dragoman.model.build import TranslationModel
 from dragoman.search.length import length_penalty
 from dragoman.settings import nearest
@@ -90,7 +91,7 @@ class Explainer:
         tensors = as_arrays(one.seen.tensors)
         tensors |= rollout(tensors)
         target = target_side(tokenizer, ids)
-        layer = aligning_layer(tensors)
+        layer = alignment_layer(module.config) if "decoder.0.cross_attention.weights" in tensors else -1
         return Trace(
             request=replace(prepared.request, target_ids=ids),
             model=self.facts(prepared.request),

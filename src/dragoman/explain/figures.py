@@ -32,7 +32,8 @@ def draw_all(trace: Trace, folder: Path, effects: Effects | None = None) -> list
             files.append(save(heads_figure(trace, kind), folder / f"heads-{kind.replace('_', '-')}.png"))
     for effect in effects.telling(TELLING) if effects is not None else ():
         files.append(save(head_figure(trace, effect.name), folder / f"{effect.name}.png"))
-    files.append(draw_positions(folder / "positions.png"))
+    if trace.model.position:
+        files.append(draw_positions(folder / "positions.png"))
     files.append(draw_learning_rate(folder / "learning-rate.png"))
     files.append(draw_smoothing(folder / "label-smoothing.png"))
     return files

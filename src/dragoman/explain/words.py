@@ -8,12 +8,6 @@ from dragoman.explain.trace import Array, Arrays, Side
 from dragoman.translator.alignment import word_matrix
 
 
-def aligning_layer(tensors: Arrays) -> int:
-    """The decoder layer that is read as an alignment, as `engine.alignment` chooses it."""
-    layers = sum(name.endswith(".cross_attention.weights") for name in tensors)
-    return layers - 2 if layers > 2 else layers - 1
-
-
 def aligned_words(tensors: Arrays, layer: int, source: Side, target: Side) -> Array:
     """(target words, source words): a target word's attention to the source, special pieces left out."""
     weights_HTS = tensors.get(f"decoder.{layer}.cross_attention.weights")

@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from dragoman.config import ModelConfig
-from dragoman.errors import LengthError
+from dragoman.errors import DragomanError, LengthError
 from dragoman.model.dropout import Dropout
 from dragoman.model.position import Position
 from dragoman.model.record import Record
@@ -57,3 +57,12 @@ def make_pieces(num_pieces: int, d_model: int) -> nn.Embedding:
 def logits(hidden_D: Tensor, pieces: nn.Embedding, bias_V: Tensor | None = None) -> Tensor:
     """How much each piece is called for: (..., D) -> (..., V), by the same matrix that embeds."""
     return F.linear(hidden_D, pieces.weight, bias_V)
+
+
+def check_ids(ids_BS: Tensor, side: str) -> None:
+    """Refuse what is not a batch of ids."""
+    if ids_BS.dim() != 2 or ids_BS.is_floating_point():
+        raise DragomanError(
+            f"{side} ids have shape {tuple(ids_BS.shape)} and type {ids_BS.dtype}, "
+            f"expected whole numbers of shape (batch, length)"
+        )

@@ -23,11 +23,10 @@ from torch import Tensor, nn
 
 from dragoman.config import ModelConfig
 from dragoman.model.dropout import Dropout
-from dragoman.model.embedding import Embedding, make_pieces
+from dragoman.model.embedding import Embedding, check_ids, make_pieces
 from dragoman.model.record import Record, within
 from dragoman.model.recurrent_decoder import RecurrentDecoder, RecurrentState
 from dragoman.model.recurrent_encoder import Annotations, BidirectionalEncoder
-from dragoman.model.transformer import check_ids
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class RecurrentTranslator(nn.Module):
         self.encoder = BidirectionalEncoder(config)
         self.annotation_dropout = Dropout(config.dropout)
         self.target_embedding = Embedding(config, target_pieces, "target")
-        self.decoder = RecurrentDecoder(config, config.d_readout)
+        self.decoder = RecurrentDecoder(config)
         self.readout_dropout = Dropout(config.dropout)
         self.output_embedding = None if shared else make_pieces(config.vocab_size, config.d_readout)
         self.output_bias_V = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None

@@ -62,7 +62,7 @@ def maxout(x_BTM: Tensor) -> Tensor:
 class RecurrentDecoder(nn.Module):
     """One layer of `d_ff` units, its look at the source, and its readout of `d_readout`."""
 
-    def __init__(self, config: ModelConfig, d_readout: int) -> None:
+    def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         units = config.d_ff
         self.cell = CELLS[config.recurrent_cell]
@@ -72,7 +72,7 @@ class RecurrentDecoder(nn.Module):
         self.w_input = nn.Linear(config.d_model, width)
         self.w_context = nn.Linear(d_context, width, bias=False)
         self.w_state = nn.Linear(units, width)
-        self.w_readout = nn.Linear(units + config.d_model + d_context, 2 * d_readout)
+        self.w_readout = nn.Linear(units + config.d_model + d_context, 2 * config.d_readout)
         for linear in (self.w_start, self.w_input, self.w_context, self.w_readout):
             nn.init.xavier_uniform_(linear.weight)
         orthogonal_gates(self.w_state.weight.data)

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.config import ModelConfig
-from dragoman.errors import DragomanError
 from dragoman.model.decoder import Decoder, Memory
-from dragoman.model.embedding import Embedding, logits, make_pieces
+from dragoman.model.embedding import Embedding, check_ids, logits, make_pieces
 from dragoman.model.encoder import Encoder
 from dragoman.model.mask import padding_mask
 from dragoman.model.multi_head import KeyValue
@@ -91,12 +90,3 @@ class Transformer(nn.Module):
         """Parameters, each counted once; of the body alone, without embeddings, positions and output, if asked."""
         parts = (self.encoder, self.decoder) if body else (self,)
         return sum(parameter.numel() for part in parts for parameter in part.parameters())
-
-
-def check_ids(ids_BS: Tensor, side: str) -> None:
-    """Refuse what is not a batch of ids."""
-    if ids_BS.dim() != 2 or ids_BS.is_floating_point():
-        raise DragomanError(
-            f"{side} ids have shape {tuple(ids_BS.shape)} and type {ids_BS.dtype}, "
-            f"expected whole numbers of shape (batch, length)"
-        )

@@ -117,7 +117,7 @@ class Tokenizer:
         """The pairs that byte-pair encoding joins, first ones first."""
         model = json.loads(self._file)["model"]
         if model["type"] != "BPE":
-            raise ConfigError("these pieces are unigrams, which have no merges: learn them with tokenizer.kind = 'bpe'")
+            raise ConfigError("these pieces were not learned by merging: learn them with tokenizer.kind = 'bpe'")
         return [(left, right) for left, right in model["merges"]]
 
     def piece(self, id: int) -> str:

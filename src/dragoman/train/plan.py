@@ -123,7 +123,7 @@ def memory_of(config: ModelConfig, batch_tokens: int, micro_batches: int = 1) ->
     if config.architecture == "recurrent":
         assert config.d_k is not None
         looks = 3 * USUAL_LENGTH * config.d_k if config.recurrent_attention == "additive" else 0
-        per_token = 40 * config.d_ff + 12 * config.d_model + looks
+        per_token = 20 * layers * config.d_ff + 12 * config.d_model + looks
     else:
         per_token = layers * (14 * config.d_model + 3 * config.d_ff)
     kept = per_token * 4 * batch_tokens // micro_batches

@@ -192,8 +192,9 @@ function settle(app, changed) {
   if (state.query !== null) state.query = Math.min(state.query, meta.source.pieces.length - 1);
   if (!meta.heads.some((head) => head.kind === state.kind)) state.kind = "cross";
   const layers = state.kind === "encoder_self" ? meta.model.encoder_layers : meta.model.decoder_layers;
-  if (state.layer === null) state.layer = state.kind === "cross" ? meta.alignment_layer : sharpest(meta, state.kind);
-  if (state.layer >= layers) state.layer = layers - 1;
+  if (!meta.heads.length) state.layer = null; // the next model that has attention chooses its own
+  else if (state.layer === null) state.layer = state.kind === "cross" ? meta.alignment_layer : sharpest(meta, state.kind);
+  if (state.layer !== null && state.layer >= layers) state.layer = layers - 1;
   state.heads = state.heads.filter((head) => head < meta.model.heads);
   if (!state.heads.length) state.heads = [0];
   if (!app.has(ROLLOUTS[state.kind]) && state.mode === "rollout") state.mode = "mean";

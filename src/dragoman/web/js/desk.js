@@ -11,12 +11,13 @@ import { createReplay } from "./views/replay.js";
 import { createThreads } from "./views/threads.js";
 import { createWhatIf } from "./views/whatif.js";
 
+const looks = (app) => app.meta.heads.length > 0;
 const hasQueries = (app) => Object.keys(app.meta.tensors).some((name) => name.endsWith(".query"));
 
 // [name, title, create, when the model at hand has it]
 const VIEWS = [
-  ["threads", "Threads", createThreads, () => true],
-  ["map", "Map", createMap, () => true],
+  ["threads", "Threads", createThreads, looks],
+  ["map", "Map", createMap, looks],
   ["microscope", "Arithmetic", createMicroscope, hasQueries],
   ["next", "Next piece", createNext, () => true],
   ["beam", "Beam", createBeam, () => true],
@@ -48,7 +49,7 @@ export function createDesk(root, app) {
 
   function open() {
     const there = VIEWS.filter(([, , , available]) => available(app)).map(([name]) => name);
-    return there.includes(app.state.view) ? app.state.view : "threads";
+    return there.includes(app.state.view) ? app.state.view : there[0];
   }
 
   function show(changed) {

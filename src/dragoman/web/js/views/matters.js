@@ -2,7 +2,7 @@
 
 import { attentionOf } from "../attention.js";
 import { cividis, signed, token } from "../colour.js";
-import { opening } from "../controls.js";
+import { note, opening } from "../controls.js";
 import { bdi, el, replace, said } from "../dom.js";
 import { matrix, meanOf, rankCorrelation } from "../matrix.js";
 import { percent, points, share } from "../numbers.js";
@@ -21,10 +21,11 @@ export function createMatters(root, app) {
 
   const draw = asking(app, answer, async (meta) => {
     const asked = lookedFor(app);
-    const [importance, attention] = await Promise.all([app.store.ask("importance", meta), attentionOf(app, asked)]);
+    const looked = meta.heads.length ? attentionOf(app, asked) : null;
+    const [importance, attention] = await Promise.all([app.store.ask("importance", meta), looked]);
     return () => {
       shown = meta;
-      show(importance, byWord(attention, meta), titleOf(asked));
+      show(importance, attention && byWord(attention, meta), titleOf(asked));
     };
   }, (problem) => { maps = []; replace(body, problem); replace(table); });
 
@@ -34,7 +35,7 @@ export function createMatters(root, app) {
     const tell = (row, col) => {
       for (const map of maps) map.mark(row, col);
       const i = row * targets.length + col;
-      replace(readout, "Without ", said(words[row]), ", ", said(targets[col]), ` goes from ${percent(before[col])} to ${percent(Math.max(before[col] + changes.data[i], 0))}: ${points(changes.data[i])} points. Attention there: ${share(weights.data[i])}.`);
+      replace(readout, "Without ", said(words[row]), ", ", said(targets[col]), ` goes from ${percent(before[col])} to ${percent(Math.max(before[col] + changes.data[i], 0))}: ${points(changes.data[i])} points.`, weights ? ` Attention there: ${share(weights.data[i])}.` : "");
     };
     const wide = body.clientWidth > 720;
     const size = cellSize(targets.length, wide ? body.clientWidth / 2 - 12 : body.clientWidth);
@@ -42,11 +43,11 @@ export function createMatters(root, app) {
     const shared = { rows: words, cols: targets, tell, readout, size };
     maps = [
       heatmap({ ...shared, title: "Change when left out (blue: less likely, orange: more)", matrix: changes, top: most, colour: (value) => signed(value, middle) }),
-      heatmap({ ...shared, title, matrix: weights, top: Math.max(0.01, ...weights.data), colour: cividis }),
     ];
+    if (weights) maps.push(heatmap({ ...shared, title, matrix: weights, top: Math.max(0.01, ...weights.data), colour: cividis }));
     replace(body, ...maps);
     readout.textContent = "Point at a cell: a row is the source word left out, a column the target word it was asked about.";
-    replace(table, differences(words, targets, changes, weights));
+    replace(table, weights ? differences(words, targets, changes, weights) : note("This model has no attention to compare with."));
     mark();
   }
 
