@@ -71,6 +71,7 @@ def slope_loop(
     progress: Progress | None = None,
     optimizers: Sequence[torch.optim.Optimizer] | None = None,
     deadline_seconds: float = 0.0,
+    most_steps: int = 0,
     on_better: Any = None,
     objective: Slope | None = None,
     **settings: Any,
@@ -91,5 +92,6 @@ def slope_loop(
         tell=tell,
         progress=progress or Progress(total_steps=steps),
         deadline_seconds=deadline_seconds,
+        most_steps=most_steps,
         on_better=on_better,
     )

@@ -98,6 +98,14 @@ def test_a_resumed_run_has_what_is_left_of_its_budget(tmp_path: Path, monkeypatc
     assert (progress.step, progress.seconds) == (100 - ENDING_SECONDS, 100 - ENDING_SECONDS)
 
 
+def test_with_a_budget_no_more_steps_are_taken_than_were_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    budget: dict[str, Any] = {"steps": 40, "deadline_seconds": 100.0, "validate_steps": 10, "decay_share": 0.5}
+    assert clocked(monkeypatch, Clock(1.0), tmp_path, **budget, most_steps=57).run().step == 57
+    assert clocked(monkeypatch, Clock(1.0), tmp_path, **budget).run().step > 57
+
+
 def test_without_a_budget_the_steps_are_as_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop = clocked(monkeypatch, Clock(1000.0), tmp_path, steps=40, validate_steps=10, decay_share=0.5)
     assert loop.run().step == 40

@@ -82,6 +82,14 @@ def test_a_plan_fits_its_budget_by_its_own_figures(data: DataSize, speed: float,
 
 
 @given(sizes, speeds, budgets)
+def test_steps_that_are_asked_for_hold_beside_a_budget(data: DataSize, speed: float, budget: float) -> None:
+    free = plan_of(data, speed, budget_seconds=budget)
+    bound = plan_of(data, speed, Recipe(train=TrainConfig(max_steps=31)), budget_seconds=budget)
+    assert bound.recipe.train.max_steps == min(31, free.recipe.train.max_steps)
+    assert bound.seconds < budget or bound.recipe.train.max_steps == free.recipe.train.max_steps
+
+
+@given(sizes, speeds, budgets)
 def test_a_larger_model_would_not_see_the_data_often_enough_or_is_more_than_they_can_teach(
     data: DataSize, speed: float, budget: float
 ) -> None:

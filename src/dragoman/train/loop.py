@@ -3,6 +3,7 @@ the step and the weights: stopped anywhere and resumed, it ends with the same bi
 """
 
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -68,6 +69,7 @@ class Loop:
         progress: Progress,
         log_bytes: Callable[[], int] = lambda: 0,
         deadline_seconds: float = 0.0,
+        most_steps: int = 0,
         on_better: OnBetter | None = None,
     ) -> None:
         self.objective = objective
@@ -83,6 +85,7 @@ class Loop:
         self.progress = progress
         self.log_bytes = log_bytes
         self.deadline_seconds = deadline_seconds
+        self.most_steps = most_steps or sys.maxsize
         self.on_better = on_better
         self.weights = Weights(model, config, folder / "weights")
         self.parameters = [p for p in model.parameters() if p.requires_grad]
@@ -201,7 +204,8 @@ class Loop:
         return bool(value < best if self.config.metric == "loss" else value > best)
 
     def _keep_to_the_clock(self) -> None:
-        """With a budget: set the schedule's end to what the clock allows at the pace so far, validations included.
+        """With a budget: set the schedule's end to what the clock allows at the pace so far, validations included, but
+        never beyond `most_steps`.
 
         What comes after the last step, judging and scoring the final weights, takes as long as some validations.
         """
@@ -209,7 +213,7 @@ class Loop:
             return
         ending = min(ENDING_SECONDS + ENDING_VALIDATIONS * self._validation_seconds, self.deadline_seconds / 4)
         possible = self.progress.step + (self.deadline_seconds - ending - self._seconds()) / self._pace()
-        self._update(total_steps=max(self.progress.step + 1, int(self.world.share(possible))))
+        self._update(total_steps=min(max(self.progress.step + 1, int(self.world.share(possible))), self.most_steps))
 
     def _pace(self) -> float:
         """Seconds a step, of those that this process took, validations included."""

@@ -181,7 +181,8 @@ def make_plan(
     train = recipe.train
     batch_given = keep_shape or train.batch_tokens != TrainConfig().batch_tokens
     batch_tokens = train.batch_tokens if batch_given else batch_for(pass_pieces, budget_seconds * speed)
-    steps = _steps(recipe, batch_tokens, pass_pieces, training_seconds * speed, needed)
+    affordable = max(20, int(training_seconds * speed / batch_tokens)) if budget_seconds else 0
+    steps = _steps(train, pass_pieces / batch_tokens, affordable, needed)
     passes = steps * batch_tokens / pass_pieces
     reasons.append(f"{steps:,} steps of {batch_tokens:,} target pieces: {passes:.1f} passes over the data")
     warmup = min(train.warmup_steps, max(1, steps // 10)) if budget_seconds else train.warmup_steps
@@ -192,7 +193,7 @@ def make_plan(
         model=model,
         train=replace(train, batch_tokens=batch_tokens, max_steps=steps, warmup_steps=warmup, validate_steps=validate),
     )
-    seconds = budget_seconds or steps * batch_tokens / speed
+    seconds = budget_seconds if steps == affordable else steps * batch_tokens / speed
     memory = memory_of(model, batch_tokens, train.micro_batches)
     return Plan(planned, speed, seconds, memory, passes, tuple(reasons))
 
@@ -221,13 +222,11 @@ def batch_for(pass_pieces: float, affordable_pieces: float) -> int:
     return int(min(4096, max(512, 256 * round(total / 2500 / 256))))
 
 
-def _steps(recipe: Recipe, batch_tokens: int, pass_pieces: float, affordable: float, needed: float) -> int:
-    train = recipe.train
-    if affordable:
-        return max(20, int(affordable / batch_tokens))
-    if train.max_steps:
-        return train.max_steps
-    return max(20, math.ceil((train.max_epochs or 2 * needed) * pass_pieces / batch_tokens))
+def _steps(train: TrainConfig, steps_a_pass: float, affordable: int, needed: float) -> int:
+    """What is asked for or what the time affords, whichever is less; without either, what the data need."""
+    asked = train.max_steps or (max(20, math.ceil(train.max_epochs * steps_a_pass)) if train.max_epochs else 0)
+    wanted = [steps for steps in (asked, affordable) if steps]
+    return min(wanted) if wanted else max(20, math.ceil(2 * needed * steps_a_pass))
 
 
 def _shape(model: ModelConfig) -> str:

@@ -5,6 +5,7 @@ output/training.jsonl   what happened; curves.png draws it
 output/run/             what resuming needs: run.json, checkpoints, the weights that may be averaged
 """
 
+import math
 import tempfile
 import time
 from collections.abc import Sequence
@@ -122,7 +123,7 @@ def _initial_recipe(request: Request, base: Bundle | None) -> Recipe:
 
 
 def _run(request: Request, plan: Plan, world: World, journal: Journal, started: float) -> TrainingResult:
-    recipe, folder = plan.recipe, request.output / "run"
+    recipe, folder, asked = plan.recipe, request.output / "run", request.recipe.train
     base = Bundle.open(find(request.init)) if request.init else None
     prepared = _prepared_by_one_first(recipe, folder, base, world, journal)
     recipe = replace(recipe, model=replace(recipe.model, vocab_size=prepared.tokenizer.target_side.vocab_size))
@@ -155,6 +156,7 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
         progress=progress,
         log_bytes=journal.log_bytes,
         deadline_seconds=request.budget_seconds,
+        most_steps=asked.max_steps or math.ceil(asked.max_epochs * feed.num_batches(0)),
         on_better=finisher.keep if world.is_first else None,
     )
     if found:
