@@ -1,6 +1,7 @@
 """The page that compares the models: Markdown, figures beside it, and the numbers as results.json."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -139,7 +140,8 @@ def _by_length(models: Sequence[Measured]) -> str:
 def _by_time(models: Sequence[Measured]) -> str:
     lines = [Line(model.title, [(one.minutes, one.bleu) for one in model.validations]) for model in models]
     longest = max((point[0] for line in lines for point in line.points), default=1.0)
-    ticks = [(longest * i / 4, f"{longest * i / 4:.3g}") for i in range(5)]
+    step = next((step for step in (1, 2, 5, 10, 20, 30, 60, 120) if longest <= 5 * step), math.ceil(longest / 5))
+    ticks = [(float(minute), str(minute)) for minute in range(0, math.ceil(longest / step) * step + 1, step)]
     return line_chart(lines, ticks, "minutes", "BLEU, validation")
 
 

@@ -62,7 +62,7 @@ _RNN = (("d_model", 1), ("d_ff", 2), ("d_k", 1))
 CONTENDERS = (
     Contender("rnn", "RNN, no attention", "rnn", _RNN, ("model.share_embeddings=true",)),
     Contender("rnn-attention", "RNN with attention", "rnn-attention", _RNN, ("model.share_embeddings=true",)),
-    Contender("transformer", "Transformer", "small", (("d_model", 1), ("d_ff", 4))),
+    Contender("transformer", "Transformer", "small", (("d_model", 1), ("d_ff", 4)), ("model.norm_order=pre",)),
 )
 
 
