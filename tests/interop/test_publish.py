@@ -75,7 +75,7 @@ def test_a_name_that_the_hub_does_not_know(hub: StandInHub) -> None:
 def test_without_the_library_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     known = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "huggingface_hub" else known(name))
-    with pytest.raises(BundleError, match=r"there is no model at me/mine; .* pip install 'dragoman\[hub\]'"):
+    with pytest.raises(BundleError, match=r"there is no model at me/mine; .* takes the extra hub: pip install "):
         find("me/mine")
 
 

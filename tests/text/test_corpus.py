@@ -112,9 +112,7 @@ def test_damaged_compression_says_so(tmp_path: Path, ending: str) -> None:
 def test_zstandard_that_is_not_installed_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     packed = corpus(tmp_path / "p.tsv.zst", COMPRESS["zst"](b"un\tone\n"))
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(
-        MissingExtraError, match=r"reading \.zst files needs zstandard: pip install 'dragoman\[train\]'"
-    ):
+    with pytest.raises(MissingExtraError, match=r"reading \.zst files needs zstandard: pip install .*\[train\]"):
         list(read_pairs(packed))
 
 

@@ -101,9 +101,7 @@ def test_without_sacrebleu_the_message_says_what_to_install(monkeypatch: pytest.
     for name in [name for name in sys.modules if name.partition(".")[0] == "sacrebleu"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [_NoSacrebleu(), *sys.meta_path])
-    with pytest.raises(
-        MissingExtraError, match=r"scoring translations needs sacrebleu: pip install 'dragoman\[train\]'"
-    ):
+    with pytest.raises(MissingExtraError, match=r"scoring translations needs sacrebleu: pip install .*\[train\]"):
         corpus_scores(["a"], ["a"])
 
 

@@ -126,7 +126,7 @@ def test_a_log_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_drawing_without_matplotlib_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match=r"drawing curves needs matplotlib: .*dragoman\[train\]"):
+    with pytest.raises(MissingExtraError, match=r"drawing curves needs matplotlib: .*\[train\]"):
         draw_curves(write(tmp_path / "training.jsonl", USUAL), tmp_path / "curves.png")
 
 

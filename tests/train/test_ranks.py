@@ -64,7 +64,9 @@ def test_a_checkpoint_of_two_ranks_resumes_on_one(corpus: Path, alone: Path, tmp
     deadline = time.monotonic() + 120
     while not list((tmp_path / "model" / "run").glob("step-*.safetensors")) and time.monotonic() < deadline:
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
+    ranks = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    for number in (process.pid, *map(int, ranks)):
+        os.kill(number, signal.SIGKILL)
     process.wait()
     finished = run([*command, "--resume"], tmp_path / "cache")
     assert finished.returncode == 0, finished.stderr

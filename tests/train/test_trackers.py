@@ -177,7 +177,7 @@ def test_tensorboard_hides_what_a_resume_went_back_over(tmp_path: Path) -> None:
 
 def test_tensorboard_says_which_extra_brings_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(MissingExtraError, match=r"a TensorBoard log needs tensorboard: .*dragoman\[tensorboard\]"):
+    with pytest.raises(MissingExtraError, match=r"a TensorBoard log needs tensorboard: .*\[tensorboard\]"):
         TensorBoard(tmp_path)
 
 

@@ -150,7 +150,7 @@ class Loop:
         self._window.add(plain.item() / num_tokens if finite else None, int(num_tokens), parts)
         if step % LOG_STEPS == 0 or step == self.progress.total_steps:
             self._log(rate, norm.item())
-            if step < self.progress.total_steps:
+            if self.deadline_seconds and step < self.progress.total_steps:
                 self._keep_to_the_clock()
         return bool(stop > 0)
 
@@ -204,13 +204,10 @@ class Loop:
         return bool(value < best if self.config.metric == "loss" else value > best)
 
     def _keep_to_the_clock(self) -> None:
-        """With a budget: set the schedule's end to what the clock allows at the pace so far, validations included, but
-        never beyond `most_steps`.
+        """With a budget: set the schedule's end to what the clock allows at the pace so far, up to `most_steps`.
 
         What comes after the last step, judging and scoring the final weights, takes as long as some validations.
         """
-        if not self.deadline_seconds:
-            return
         ending = min(ENDING_SECONDS + ENDING_VALIDATIONS * self._validation_seconds, self.deadline_seconds / 4)
         possible = self.progress.step + (self.deadline_seconds - ending - self._seconds()) / self._pace()
         self._update(total_steps=min(max(self.progress.step + 1, int(self.world.share(possible))), self.most_steps))
