@@ -4,7 +4,7 @@ import errno
 import os
 import signal
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -190,6 +190,15 @@ def test_a_signal_saves_and_stops(tmp_path: Path, number: signal.Signals) -> Non
     assert checkpoint.load(found)[1] == progress
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """SIGINT as in a terminal: a shell starts what it puts into the background without it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         slope_loop(tmp_path, steps=1000, tell=stop_at_ten(signal.SIGINT, signal.SIGINT)).run()
