@@ -231,10 +231,12 @@ def test_recorded_scores_replace_those_of_the_same_set(tmp_path: Path, pairs: st
     assert scores[1]["on"] == f"fr-en pairs.tsv, {len(SOURCES)} pairs, beam 2, torch float32"
 
 
-def test_behaviour_refuses_what_it_would_ignore(tmp_path: Path) -> None:
-    bundle = write_tiny_bundle(tmp_path / "model", directions=("fr-en",))
-    refused = refusal(command, "--model", str(bundle.path), "--behaviour", "--report", "report.html")
-    assert refused == "--report does nothing with --behaviour, which scores no output: leave one of them out"
+@pytest.mark.parametrize(
+    "option", [["--report", "report.html"], ["--output", "out.txt"], ["--lowercase"], ["--tokenize", "none"]]
+)
+def test_behaviour_refuses_what_it_would_ignore(option: list[str]) -> None:
+    refused = refusal(command, "--model", "any", "--behaviour", *option)
+    assert refused == f"{option[0]} does nothing with --behaviour, which scores no output: leave one of them out"
 
 
 def test_behaviour_and_recording_need_a_model(output: str) -> None:

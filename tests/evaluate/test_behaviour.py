@@ -63,6 +63,13 @@ def test_a_number_may_be_written_with_separators() -> None:
     assert numbers.held == len(numbers.trials)
 
 
+def test_a_number_with_a_digit_too_many_is_another_number() -> None:
+    def longer(texts: list[str]) -> list[str]:
+        return [re.sub(r"(\d+)", r"\g<1>0", text) for text in texts]
+
+    assert by_kind(run_suite(longer, "fr", "en"))["unseen number"].held == 0
+
+
 def test_other_languages_need_sentences() -> None:
     with pytest.raises(ConfigError, match="there are no sentences in xh to try: the suite has fr, en; give --test"):
         run_suite(careless, "xh", "en")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dragoman.evaluate.testset import TestSet
     from dragoman.translator import Translation, Translator
 
+TOKENIZE = "13a"  # what BLEU takes for words if nobody says otherwise
 _PLAIN_COLUMNS = 10_000  # a file or a pipe wraps nothing
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -35,7 +36,9 @@ _OPTIONS = (
     click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Use only the first N pairs."),
     click.option("--swap", is_flag=True, help="Take the pairs the other way round: the right side is the source."),
     click.option("--lowercase", is_flag=True, help="Ignore case in BLEU and chrF."),
-    click.option("--tokenize", default="13a", show_default=True, metavar="NAME", help="sacreBLEU's tokens for BLEU."),
+    click.option(
+        "--tokenize", default=TOKENIZE, show_default=True, metavar="NAME", help="sacreBLEU's tokens for BLEU."
+    ),
     click.option(
         "--beam", type=click.IntRange(min=1), metavar="N", help="Hypotheses kept open; the model's own if not."
     ),

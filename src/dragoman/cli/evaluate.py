@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 
 from dragoman.cli._behaviour import evaluate_behaviour
 from dragoman.cli._scoring import (
+    TOKENIZE,
     Model,
     check_place,
     named_languages,
@@ -75,18 +77,19 @@ def command(
     """
     if bool(model) == bool(hypotheses):
         raise ConfigError("expected one thing to evaluate: give --model MODEL, or --hypotheses FILE")
-    idle = [name for name, given in (("--beam", beam), ("--engine", engine), ("--compute-type", compute_type)) if given]
-    if hypotheses and idle:
-        raise ConfigError(f"{idle[0]} does nothing to an output that exists already: leave it out, or give --model")
+    if hypotheses:
+        _refuse_idle(
+            {"--beam": beam, "--engine": engine, "--compute-type": compute_type},
+            "does nothing to an output that exists already: leave it out, or give --model",
+        )
     if hypotheses and (behaviour or recorded):
         raise ConfigError(f"{'--behaviour' if behaviour else '--record'} is about a model: give --model")
     given = (test_file, source_file, target_file, source_language, target_language, limit, swap)
     if behaviour:
-        for name, idle_here in (("--report", report), ("--output", output), ("--lowercase", lowercase)):
-            if idle_here:
-                raise ConfigError(
-                    f"{name} does nothing with --behaviour, which scores no output: leave one of them out"
-                )
+        _refuse_idle(
+            {"--report": report, "--output": output, "--lowercase": lowercase, "--tokenize": tokenize != TOKENIZE},
+            "does nothing with --behaviour, which scores no output: leave one of them out",
+        )
         test = read_test(*given) if test_file or source_file else None
         languages = test.languages if test else named_languages(source_language, target_language)
         opened = open_model(model or "", languages=languages, engine=engine, compute_type=compute_type, beam=beam)
@@ -120,6 +123,13 @@ def command(
     for name, path in (("output", output), ("report", report)):
         if path:
             click.echo(f"{name}: {path}")
+
+
+def _refuse_idle(given: Mapping[str, object], why: str) -> None:
+    """An option that would be ignored is a mistake that somebody wants to know of."""
+    for name, value in given.items():
+        if value:
+            raise ConfigError(f"{name} {why}")
 
 
 def print_evaluation(evaluation: Evaluation, console: Console) -> None:
