@@ -22,6 +22,7 @@ STAIRS = {
     "explain": 5,
     "evaluate": 5,
     "interop": 5,
+    "documents": 5,
     "translator": 4,
     "train": 3,
     "search": 3,
@@ -47,7 +48,19 @@ DOORS = {"__init__": {"errors"}, "__main__": {"cli"}}
 # No Python in there.
 PANTRIES = {"web", "models"}
 # Rooms that open on a machine without torch: to translate and to serve takes none.
-WITHOUT_TORCH = {"errors", "settings", "config", "recipe", "cache", "text", "bundle", "translator", "serve", "cli"}
+WITHOUT_TORCH = {
+    "errors",
+    "settings",
+    "config",
+    "recipe",
+    "cache",
+    "text",
+    "bundle",
+    "translator",
+    "documents",
+    "serve",
+    "cli",
+}
 MOST_LINES = 300
 
 FILES = sorted(HOUSE.rglob("*.py"))

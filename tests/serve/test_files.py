@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from office_files import docx, run, word_runs
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from wire_server import make_tiny_service
 
+from dragoman.documents import CONTENT_TYPES
 from dragoman.errors import DataError
 from dragoman.serve import app, files, shelf
-from dragoman.serve.documents import CONTENT_TYPES
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.shelf import Shelf
+from office_files import docx, run, word_runs
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,12 @@
-"""How `dragoman translate` shows translations: lines, JSON, alignments, and warnings on standard error."""
+"""How `dragoman translate` shows translations: lines, JSON, alignments; progress and warnings on standard error."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -56,16 +59,17 @@ def draw(translation: Translation, options: dict[str, Any]) -> None:
 
 
 class Warnings:
-    """Tells the first few warnings of a file line by line, and counts the rest."""
+    """Tells the first few warnings of a file line by line, or text by text, and counts the rest."""
 
-    def __init__(self, name: str, silent: bool) -> None:
+    def __init__(self, name: str, silent: bool, what: str = "lines") -> None:
         self.number = 0
         self._name = name
         self._silent = silent
+        self._what = what
         self._told = self._untold = 0
 
     def add(self, translation: Translation) -> None:
-        """The translation of the next line."""
+        """The translation of the next one."""
         self.number += 1
         if self._silent or not translation.warnings:
             return
@@ -78,4 +82,32 @@ class Warnings:
     def summarize(self) -> None:
         """Say how many were not told."""
         if self._untold:
-            click.echo(f"dragoman: {self._untold} more lines have warnings, --json shows all", err=True)
+            hint = ", --json shows all" if self._what == "lines" else ""
+            click.echo(f"dragoman: {self._untold} more {self._what} have warnings{hint}", err=True)
+
+
+@contextmanager
+def progress(total: int | None, done: int = 0, what: str = "lines") -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal: how many, how many a second, time left."""
+    if not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("translating"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total, completed=done, rate="")
+
+        def advance(count: int) -> None:
+            bar.advance(task, count)
+            speed = bar.tasks[0].speed
+            bar.update(task, rate=f"{speed:.0f} {what}/s" if speed else "")
+
+        yield advance

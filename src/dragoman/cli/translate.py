@@ -5,21 +5,23 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from dragoman.cli._translations import Warnings, draw, json_line, line
+from dragoman.cli._translations import Warnings, draw, json_line, line, progress
 from dragoman.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from dragoman.translator import TranslateOptions, Translation, Translator
 
 _STANDARD_INPUT = "-"
+_FORMATS = {".html": "html", ".htm": "html", ".docx": "document", ".odt": "document", ".srt": "document"}
+"""What the name of an input says, if nothing else does."""
 _SAVED_LINES = 256
 """An interrupted run loses no more lines than this."""
 
@@ -29,7 +31,7 @@ _SAVED_LINES = 256
 @click.option("--model", metavar="MODEL", help="A model's folder, or its name in the box.")
 @click.option("--from", "source_language", metavar="LANG", help="The language of the text; it is not guessed.")
 @click.option("--to", "target_language", metavar="LANG", help="The language to translate into.")
-@click.option("--input", "input_path", metavar="FILE", help="Translate this file, line by line; - is standard input.")
+@click.option("--input", "input_path", metavar="FILE", help="Translate this file; - is standard input.")
 @click.option(
     "--output",
     "output_path",
@@ -41,9 +43,7 @@ _SAVED_LINES = 256
     "--format",
     "text_format",
     type=click.Choice(["text", "html"]),
-    default="text",
-    show_default=True,
-    help="html: a page as a whole, its tags in their places.",
+    help="text: line by line; html: a page as a whole, its tags in their places. The input's name says, if not given.",
 )
 @click.option(
     "--beam", type=click.IntRange(min=1), metavar="N", help="Hypotheses kept open; the model's own if not given."
@@ -90,20 +90,30 @@ _SAVED_LINES = 256
 )
 @click.option("-v", "--verbose", is_flag=True, help="Say what is being done.")
 def command(**options: Any) -> None:
-    """Translate TEXT, a file (--input), or standard input, line by line.
+    """Translate TEXT, a file (--input), or standard input.
+
+    Text is translated line by line; a page (.html), subtitles (.srt) and documents (.docx, .odt) as a whole, and all
+    that is not text in them stays as it is.
 
     \b
     dragoman translate "Je suis étudiant."
     echo "Je suis étudiant." | dragoman translate --to en
     dragoman translate --input book.fr --output book.en
-    dragoman translate --format html --input page.html --output page.en.html
+    dragoman translate --input lettre.docx --output letter.docx
     """
     logging.basicConfig(format="dragoman: %(message)s", level=logging.INFO if options["verbose"] else logging.WARNING)
     for name in ("input", "output"):
         if options["words"] and options[f"{name}_path"]:
-            raise ConfigError(f"TEXT and --{name} FILE are given, expected one of them: files are translated by line")
+            raise ConfigError(f"TEXT and --{name} FILE are given, expected one of them")
     settings = _settings(options)
-    if options["text_format"] == "html":
+    named = _FORMATS.get(Path(options["input_path"] or "").suffix.lower(), "text")
+    options["text_format"] = options["text_format"] or named
+    if options["text_format"] == "document":
+        from dragoman.cli._document import read_document, translate_document
+
+        document = read_document(options)
+        translate_document(_load(options, workers=options["workers"]), document, settings, options)
+    elif options["text_format"] == "html":
         from dragoman.cli._page import read_page, translate_page
 
         page = " ".join(options["words"]) or read_page(options["input_path"] or _STANDARD_INPUT)
@@ -200,7 +210,7 @@ def _write_file(
     ignored = ("words", "model", "input_path", "output_path", "verbose", "workers")
     described = {name: value for name, value in options.items() if name not in ignored}
     described["model"] = Bundle.open(_find_model(options)).weights_hash()
-    with resumable_output(path, described, lines) as output, _progress(total, output.done) as advance:
+    with resumable_output(path, described, lines) as output, progress(total, output.done) as advance:
         report.number = output.done
         window: list[tuple[str, Translation]] = []
 
@@ -233,30 +243,3 @@ def _stream(
     sized = {} if window is None else {"window_texts": window}
     for translation in translator.stream(remember(), **sized, **settings):
         yield read.popleft(), translation
-
-
-@contextmanager
-def _progress(total: int | None, done: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal: lines, lines a second, time left."""
-    if not sys.stderr.isatty():
-        yield lambda count: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("translating"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total, completed=done, rate="")
-
-        def advance(count: int) -> None:
-            bar.advance(task, count)
-            speed = bar.tasks[0].speed
-            bar.update(task, rate=f"{speed:.0f} lines/s" if speed else "")
-
-        yield advance

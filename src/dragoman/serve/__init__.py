@@ -15,7 +15,6 @@
 
     libretranslate, deepl, files    the wire protocols; insight and pages are what the page asks for
     fields, direction, detect       what a request says, in which languages; glossaries, suggestions: what it leaves
-    documents                       files in and out: docx, odt, subtitles
     spec                            all of it as OpenAPI
 
 A wire protocol is a module with `routes(service) -> list[BaseRoute]`; `app` puts them together. Its handlers

@@ -14,8 +14,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from dragoman.documents import CONTENT_TYPES, Document, extension_of, read
 from dragoman.serve.direction import AUTO, choose_source, served_languages, translate_each
-from dragoman.serve.documents import CONTENT_TYPES, Document, extension_of, read
 from dragoman.serve.fields import Upload, read_fields
 from dragoman.serve.libretranslate import key_of, language, required
 from dragoman.serve.refusal import Refusal

@@ -62,7 +62,7 @@ def languages(service: Service) -> list[dict[str, Any]]:
 
 def frontend_settings(service: Service) -> dict[str, Any]:
     """What a page must know before it can offer anything."""
-    from dragoman.serve.documents import EXTENSIONS
+    from dragoman.documents import EXTENSIONS
 
     settings = service.settings
     source, target = service.models.directions[0]

@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 from xml.parsers import expat
 
+from dragoman.documents.archive import Archive, escape, open_archive, read_xml
+from dragoman.documents.docx_paragraph import FORMAT, IN_RUN, ParagraphReader
+from dragoman.documents.office import OfficeDocument, Paragraph, Part, is_changed
 from dragoman.errors import DataError
-from dragoman.serve.archive import Archive, escape, open_archive, read_xml
-from dragoman.serve.docx_paragraph import FORMAT, IN_RUN, ParagraphReader
-from dragoman.serve.office import OfficeDocument, Paragraph, Part, is_changed
 from dragoman.translator.inline import Piece
 
 _TYPES = re.compile(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 import re
 
+from dragoman.documents.archive import escape, open_archive, read_xml
+from dragoman.documents.office import OfficeDocument, Paragraph, Part, Parts, Placeholders, has_letters
 from dragoman.errors import DataError
-from dragoman.serve.archive import escape, open_archive, read_xml
-from dragoman.serve.office import OfficeDocument, Paragraph, Part, Parts, Placeholders, has_letters
 from dragoman.translator.inline import Piece
 from dragoman.translator.markup import join
 

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from dragoman.documents.archive import Archive, XmlText
 from dragoman.errors import DataError
-from dragoman.serve.archive import Archive, XmlText
 from dragoman.translator.inline import Piece, has_inner_tags, place, text_of
 from dragoman.translator.markup_tokens import Token, tokenize
 from dragoman.translator.markup_tree import End, element_ends

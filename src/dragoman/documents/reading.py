@@ -1,12 +1,4 @@
-"""Files to translate: plain text, HTML, subtitles, Word and OpenDocument.
-
-    document = read("letter.docx", data)
-    document.render(translations of document.texts) -> bytes
-
-Reading and rendering touch no disk; what a file cannot be is refused with a `DataError`. What is not text in a document
-stays as it is. Word and OpenDocument are zip archives of XML: they are changed in place, on the level of their XML's
-text, since a library that reads them into objects writes only what it knows.
-"""
+"""From a file's name and bytes to a document: which reader, and which characters."""
 
 from __future__ import annotations
 
@@ -108,11 +100,11 @@ def read(name: str, data: bytes) -> Document:
     """The texts of a file, and what is around them. Of the name only the extension is looked at."""
     extension = extension_of(name)
     if extension == ".docx":
-        from dragoman.serve.docx import read_docx
+        from dragoman.documents.docx import read_docx
 
         return read_docx(data)
     if extension == ".odt":
-        from dragoman.serve.odt import read_odt
+        from dragoman.documents.odt import read_odt
 
         return read_odt(data)
     if extension in (".html", ".htm"):
@@ -120,7 +112,7 @@ def read(name: str, data: bytes) -> Document:
 
         return _read_text(data, parse, _charset(data), "xmlcharrefreplace")
     if extension == ".srt":
-        from dragoman.serve.subtitles import read_subtitles
+        from dragoman.documents.subtitles import read_subtitles
 
         return _read_text(data, read_subtitles)
     return _read_text(data, _Plain)

@@ -8,14 +8,13 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from office_files import docx, odt, pack, run, unpack, word_runs
 
+from dragoman.documents import CONTENT_TYPES, EXTENSIONS, archive, extension_of, read
+from dragoman.documents.subtitles import wrap
 from dragoman.errors import DataError
-from dragoman.serve import archive, documents
-from dragoman.serve.documents import EXTENSIONS, extension_of, read
-from dragoman.serve.subtitles import wrap
 from dragoman.text.sentences import rebuild, split
 from dragoman.translator import Link, SentenceTranslation, Translation
+from office_files import docx, odt, pack, run, unpack, word_runs
 
 
 def backwards(text: str) -> Translation:
@@ -245,7 +244,7 @@ def test_a_part_that_is_listed_often_is_read_once(monkeypatch: pytest.MonkeyPatc
     types = files["[Content_Types].xml"]
     listed = types.removeprefix(b"<Types>").removesuffix(b"</Types>")
     read_parts: list[bytes] = []
-    monkeypatch.setattr("dragoman.serve.docx.read_xml", lambda data: read_parts.append(data) or archive.read_xml(data))
+    monkeypatch.setattr("dragoman.documents.docx.read_xml", lambda xml: read_parts.append(xml) or archive.read_xml(xml))
     data = pack(files | {"[Content_Types].xml": b"<Types>" + listed * 11 + b"</Types>"})
     assert read("a.docx", data).texts == ("one two",)
     assert len(read_parts) == 2
@@ -413,4 +412,4 @@ def test_a_damaged_document_is_refused_or_read_but_never_an_accident(noise: byte
 
 
 def test_every_extension_has_a_content_type() -> None:
-    assert set(documents.CONTENT_TYPES) == set(EXTENSIONS)
+    assert set(CONTENT_TYPES) == set(EXTENSIONS)

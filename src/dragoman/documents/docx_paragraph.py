@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from dragoman.serve.office import Paragraph, Part, Parts, Placeholders, has_letters
+from dragoman.documents.office import Paragraph, Part, Parts, Placeholders, has_letters
 from dragoman.translator.inline import Piece
 from dragoman.translator.markup_tokens import attributes
 
