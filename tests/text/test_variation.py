@@ -36,6 +36,8 @@ def test_capitals_accents_and_apostrophes_change_in_the_source_alone() -> None:
     assert without_capitals(PAIR, draw()) == ("l'élève koro a lu 17 livres à nantes !", PAIR.target)
     assert without_accents(PAIR, draw()) == ("L'eleve Koro a lu 17 livres a Nantes !", PAIR.target)
     assert other_apostrophes(PAIR, draw()) == ("L’élève Koro a lu 17 livres à Nantes !", PAIR.target)
+    other_scripts = PairText("が й हिन्दी", "x")
+    assert without_accents(other_scripts, draw()) is None
     plain = PairText("oui", "yes")
     assert [change(plain, draw()) for change in (without_capitals, without_accents, other_apostrophes)] == [None] * 3
 

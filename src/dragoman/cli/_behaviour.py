@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dragoman.cli._scoring import Model, stdout_console
+from dragoman.cli._scoring import Model, progress, stdout_console
 from dragoman.cli._tables import table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from dragoman.evaluate.behaviour import Behaviour
+
+_WINDOW_TEXTS = 256
 
 
 def evaluate_behaviour(model: Model, sentences: Sequence[str], *, recorded: bool, as_json: bool) -> None:
@@ -23,7 +25,14 @@ def evaluate_behaviour(model: Model, sentences: Sequence[str], *, recorded: bool
     from dragoman.evaluate.behaviour import run_suite
 
     def translate(texts: list[str]) -> list[str]:
-        return [translation.text for translation in model.translate(texts)]
+        if len(texts) <= _WINDOW_TEXTS:
+            return [translation.text for translation in model.translate(texts)]
+        found: list[str] = []
+        with progress("translating", len(texts)) as tell:
+            for start in range(0, len(texts), _WINDOW_TEXTS):
+                found += (translation.text for translation in model.translate(texts[start : start + _WINDOW_TEXTS]))
+                tell(len(found))
+        return found
 
     found = run_suite(translate, *model.direction, sentences=sentences)
     direction = "-".join(model.direction)

@@ -19,6 +19,7 @@ Change = Callable[[PairText, np.random.Generator], PairText | None]
 _FINAL = re.compile(r"\s*[.!?…]+$")
 _NUMBER = re.compile(r"(?<!\w)\d+(?!\w)")
 _NAME = re.compile(r"(?<!\w)[A-Z][a-z]{2,}(?!\w)")
+_MARKED = re.compile("([A-Za-z])[\u0300-\u036f]+")
 _APOSTROPHES = str.maketrans("'’", "’'")
 _ONSETS = [*"bcdfghjklmnprstvwz", "br", "dr", "kr", "st", "th"]
 _VOWELS = [*"aaeeiioouy"]
@@ -52,10 +53,9 @@ def without_capitals(pair: PairText, rng: np.random.Generator) -> PairText | Non
 
 
 def without_accents(pair: PairText, rng: np.random.Generator) -> PairText | None:
-    """The source's letters without their marks: eleve for élève."""
+    """The source's Latin letters without their marks: eleve for élève; elsewhere a mark makes another letter."""
     decomposed = unicodedata.normalize("NFD", pair.source)
-    bare = "".join(character for character in decomposed if unicodedata.category(character) != "Mn")
-    return _source(pair, unicodedata.normalize("NFC", bare))
+    return _source(pair, unicodedata.normalize("NFC", _MARKED.sub(r"\1", decomposed)))
 
 
 def other_apostrophes(pair: PairText, rng: np.random.Generator) -> PairText | None:
@@ -70,7 +70,7 @@ def other_number(pair: PairText, rng: np.random.Generator) -> PairText | None:
 
 
 def other_name(pair: PairText, rng: np.random.Generator) -> PairText | None:
-    """A name that was never seen on both sides, for a capitalised word that both have once."""
+    """A made-up name on both sides, for a capitalised word that both have once."""
     return _replace_shared(_NAME, pair, made_up_name(rng), rng)
 
 
