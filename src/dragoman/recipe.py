@@ -132,14 +132,23 @@ class SearchConfig:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CardConfig:
+    """What the model card says that nothing else tells."""
+
+    licence: str = fact("", "of the model")
+    limits: str = fact("", "what the model is bad at")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """A whole run: the data, the pieces, the model, the training, the search that scores it."""
+    """A whole run: the data, the pieces, the model, the training, the search that scores it, and its card."""
 
     data: DataConfig = dataclass_field(default_factory=DataConfig)
     tokenizer: TokenizerConfig = dataclass_field(default_factory=TokenizerConfig)
     model: ModelConfig = dataclass_field(default_factory=ModelConfig)
     train: TrainConfig = dataclass_field(default_factory=TrainConfig)
     search: SearchConfig = dataclass_field(default_factory=SearchConfig)
+    card: CardConfig = dataclass_field(default_factory=CardConfig)
 
     def __post_init__(self) -> None:
         if self.model.architecture == "recurrent":

@@ -177,6 +177,12 @@ def test_in_a_short_budget_the_warmup_is_no_longer_than_a_tenth() -> None:
     assert train.warmup_steps == train.max_steps // 10
 
 
+@pytest.mark.parametrize("given", [TrainConfig(warmup_steps=3000), TrainConfig(schedule="paper")])
+def test_a_warmup_that_is_asked_for_or_sets_the_rate_is_kept(given: TrainConfig) -> None:
+    plan = plan_of(DataSize(10_007, 10**6, 10**6), 1e10, budget_seconds=100.0, recipe=Recipe(train=given))
+    assert plan.recipe.train.warmup_steps == given.warmup_steps
+
+
 def test_given_pieces_are_not_learned_again() -> None:
     plan = plan_of(DataSize(10_007, 10**6, 10**6), keep_shape=True, vocab_size=1009)
     assert plan.recipe.model.vocab_size == 1009

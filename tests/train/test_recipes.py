@@ -1,5 +1,6 @@
 """The recipes: what the paper's say is what the paper says, and each can be run."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from dragoman.train.schedule import learning_rate
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 PAPER = sorted(RECIPES.glob("paper-*.toml"))
+NOT_RUN = {"multi30k-en-de", "multi30k-en-fr", *(path.stem for path in PAPER)}
 
 
 def recipe_in(path: Path) -> Recipe:
@@ -32,11 +34,14 @@ def test_a_recipe_is_read_whole_and_its_command_and_score_stand_on_top(path: Pat
     head = path.read_text(encoding="utf-8").split("\n\n")[0]
     assert all(line.startswith("#") for line in head.splitlines())
     assert f"--recipe recipes/{path.relative_to(RECIPES)}" in head
-    assert "BLEU" in head
+    words = " ".join(head.replace("#", " ").split())
+    measured = re.search(r"Measured on .*BLEU.*\|version:", words) is not None
+    told = re.search(r"(Not|not been) run (to its end|here)", words) is not None
+    assert (measured, told) == (path.stem not in NOT_RUN, path.stem in NOT_RUN)
 
 
 @pytest.mark.parametrize("path", PAPER, ids=lambda path: path.stem)
-def test_a_recipe_in_has_the_paper_s_numbers(path: Path) -> None:
+def test_a_paper_recipe_has_the_paper_s_numbers(path: Path) -> None:
     recipe, size = recipe_in(path), "big" if "big" in path.stem else "base"
     model, train, search = recipe.model, recipe.train, recipe.search
     # The big model's dropout is 0.3, for English-French 0.1.
@@ -56,7 +61,7 @@ def test_a_recipe_in_has_the_paper_s_numbers(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PAPER, ids=lambda path: path.stem)
-def test_a_recipe_in_takes_a_few_steps_on_generated_text(path: Path, tmp_path: Path) -> None:
+def test_a_paper_recipe_takes_a_few_steps_on_generated_text(path: Path, tmp_path: Path) -> None:
     recipe, languages = recipe_in(path), path.stem[-5:]
     corpora = [
         CorpusConfig(path=str(write_pairs(tmp_path / f"{seed}.tsv", make_pairs(count, seed))), languages=languages)

@@ -76,6 +76,7 @@ def test_the_folder_is_a_whole_model(trained: Path) -> None:
     assert [score["metric"] for score in scorecard["scores"]] == ["BLEU", "chrF2"]
     assert all("version:" in score["signature"] for score in scorecard["scores"])
     assert scorecard["data"][0]["name"] == "pairs.tsv"
+    assert scorecard["data"][0]["pairs"] > 50
     assert len(scorecard["data"][0]["sha256"]) == 64
     assert scorecard["steps"] == 20
     assert scorecard["command"].startswith("dragoman")

@@ -5,6 +5,7 @@ from pathlib import Path
 from dragoman.bundle.folder import CONFIG, Bundle
 from dragoman.bundle.hub import download, has_hub, is_hub_name
 from dragoman.errors import BundleError
+from dragoman.text.languages import matching_direction
 
 BOX = Path(__file__).resolve().parent.parent / "models"
 
@@ -38,13 +39,15 @@ def find(path_or_name: Path | str) -> Path:
 def find_direction(source: str | None, target: str | None) -> Path:
     """The model in the box that translates from `source` to `target`; one side alone is enough if it tells."""
     for name in in_the_box():
-        for one_source, one_target in Bundle.open(BOX / name).languages:
-            if source in (None, one_source) and target in (None, one_target):
-                return BOX / name
+        if matching_direction(Bundle.open(BOX / name).languages, source, target):
+            return BOX / name
     wanted = f"from {source or 'any language'} to {target or 'any language'}"
     raise BundleError(f"no model that translates {wanted} {_choice()}")
 
 
 def _choice() -> str:
-    names = in_the_box()
+    names = [
+        name if (listed := ", ".join(Bundle.open(BOX / name).directions)) == name else f"{name} ({listed})"
+        for name in in_the_box()
+    ]
     return f"in the box, which has {', '.join(names)}" if names else "in the box, which is empty: give --model FOLDER"

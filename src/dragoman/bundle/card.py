@@ -12,7 +12,6 @@ def model_card(
     model_config: ModelConfig,
     num_parameters: int,
     scorecard: Mapping[str, Any],
-    limits: str = "",
 ) -> str:
     """The card, from the model's shape and its scorecard, whose keys are all optional:
 
@@ -33,7 +32,7 @@ def model_card(
         _table("Data", ("name", "pairs", "licence", "attribution", "sha256"), scorecard.get("data", ())),
         _section("Licence", str(scorecard.get("licence", ""))),
         _section("Made by", _made_by(scorecard)),
-        _section("Limits", limits or str(scorecard.get("limits", ""))),
+        _section("Limits", str(scorecard.get("limits", ""))),
         _table("Behaviour", ("direction", "kind", "tried", "held"), _behaviour_rows(scorecard)),
         _table("Samples", ("source", "target"), scorecard.get("samples", ())),
     ]

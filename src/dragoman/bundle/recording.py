@@ -8,18 +8,20 @@ from dragoman.bundle.folder import CARD, SCORECARD, Bundle, json_bytes
 from dragoman.cache import atomic_file
 from dragoman.errors import BundleError
 
+_SAME = ("metric", "on", "signature")
+
 
 def record(
     bundle: Bundle, *, scores: Sequence[Mapping[str, Any]] = (), behaviour: Mapping[str, Sequence[Any]] | None = None
 ) -> None:
     """Put scores, as `model_card` knows them, and behaviour by direction beside what is known already.
 
-    A score replaces the one of the same metric on the same set, a direction's behaviour the one before.
+    A score replaces the one of the same metric and signature on the same set, a direction's behaviour the one before.
     """
     card = dict(bundle.scorecard)
     if scores:
-        new = {(score["metric"], score["on"]) for score in scores}
-        kept = [score for score in card.get("scores", []) if (score.get("metric"), score.get("on")) not in new]
+        new = {tuple(score.get(name) for name in _SAME) for score in scores}
+        kept = [score for score in card.get("scores", []) if tuple(score.get(name) for name in _SAME) not in new]
         card["scores"] = [*kept, *map(dict, scores)]
     if behaviour:
         card["behaviour"] = {**card.get("behaviour", {}), **behaviour}

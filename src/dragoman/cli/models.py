@@ -28,7 +28,9 @@ def command(as_json: bool) -> None:
         return
     from rich.console import Console
 
-    grid = table(("model", "left"), ("translates", "left"), ("parameters", "right"), ("MB", "right"), ("test", "left"))
+    grid = table(
+        ("model", "left"), ("translates", "left"), ("parameters", "right"), ("MB", "right"), ("scores", "left")
+    )
     for row in rows:
         grid.add_row(
             row["name"],

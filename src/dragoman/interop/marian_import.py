@@ -49,7 +49,7 @@ def import_marian(
     weights = from_marian(
         theirs, config.model, scale_embedding=config.scale_embedding, banned=config.banned, where=str(folder)
     )
-    scorecard = {"imported_from": name, "licence": _licence(folder)}
+    scorecard = {"imported_from": name, "licence": _licence(folder), "limits": _limits(config, name)}
     return Bundle.write(
         output,
         model_config=config.model,
@@ -57,7 +57,12 @@ def import_marian(
         tokenizer=tokenizer,
         weights=weights,
         directions=directions,
-        card=_card(config, directions, sum(array.size for array in weights.values()), scorecard),
+        card=model_card(
+            directions=directions,
+            model_config=config.model,
+            num_parameters=sum(array.size for array in weights.values()),
+            scorecard=scorecard,
+        ),
         scorecard=scorecard,
     )
 
@@ -146,17 +151,11 @@ def _check_coverage(tokenizer: SentencePieceTokenizer, folder: Path) -> None:
             )
 
 
-def _card(config: MarianConfig, directions: Sequence[str], num_parameters: int, scorecard: Mapping[str, Any]) -> str:
-    limits = (
-        f"Imported from {scorecard['imported_from']}; the weights are as they were. Its beam search normalised scores "
-        f"by length^{config.search.length_penalty:g}, here it is ((5 + length) / 6)^{config.search.length_penalty:g}."
-    )
-    return model_card(
-        directions=directions,
-        model_config=config.model,
-        num_parameters=num_parameters,
-        scorecard=scorecard,
-        limits=limits,
+def _limits(config: MarianConfig, name: str) -> str:
+    power = f"{config.search.length_penalty:g}"
+    return (
+        f"Imported from {name}; the weights are as they were. Its beam search normalised scores by length^{power}, "
+        f"here it is ((5 + length) / 6)^{power}."
     )
 
 

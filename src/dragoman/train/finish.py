@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from dragoman.bundle import Bundle, model_card, state_to_weights
-from dragoman.recipe import CorpusConfig, Recipe
+from dragoman.recipe import Recipe
 from dragoman.settings import to_mapping
 from dragoman.text.corpus import content_hash
 from dragoman.text.metrics import corpus_scores
@@ -19,7 +19,7 @@ from dragoman.train.averaging import Weights
 from dragoman.train.checkpoint import Progress
 from dragoman.train.journal import Journal
 from dragoman.train.plan import Plan
-from dragoman.train.prepare import Prepared
+from dragoman.train.prepare import Prepared, directions_of
 from dragoman.train.request import Request
 from dragoman.train.validate import Validation
 
@@ -101,10 +101,11 @@ class Finisher:
         ]
 
     def _write(self, scores: list[dict[str, Any]], progress: Progress) -> None:
-        config, model = self.recipe.model, self.validation.model
+        config, model, card = self.recipe.model, self.validation.model, self.recipe.card
         scorecard = {
+            **_told(licence=card.licence, limits=card.limits),
             "scores": scores,
-            "data": [self._described(corpus) for corpus in self.recipe.data.train],
+            "data": self._described_data(),
             "command": shlex.join(["dragoman", *sys.argv[1:]]),
             "minutes": round(progress.seconds / 60, 1),
             "steps": progress.step,
@@ -127,7 +128,20 @@ class Finisher:
             scorecard=scorecard,
         )
 
-    def _described(self, corpus: CorpusConfig) -> dict[str, Any]:
-        name = Path(corpus.path).name + (f" + {Path(corpus.target_path).name}" if corpus.target_path else "")
-        known = {"licence": corpus.licence, "attribution": corpus.attribution}
-        return {"name": name, "sha256": content_hash([corpus]), **{key: text for key, text in known.items() if text}}
+    def _described_data(self) -> list[dict[str, Any]]:
+        """The corpora; one that is learned in both directions is told once, by the pairs of the first."""
+        datasets = zip(directions_of(self.recipe.data.train), self.prepared.train.datasets, strict=True)
+        return [
+            {
+                "name": " + ".join(Path(path).name for path in (corpus.path, corpus.target_path) if path),
+                "pairs": len(dataset),
+                "sha256": content_hash([corpus]),
+                **_told(licence=corpus.licence, attribution=corpus.attribution),
+            }
+            for direction, dataset in datasets
+            if not direction.reverse and (corpus := direction.corpus)
+        ]
+
+
+def _told(**facts: str) -> dict[str, str]:
+    return {name: text for name, text in facts.items() if text}

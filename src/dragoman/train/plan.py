@@ -185,7 +185,9 @@ def make_plan(
     steps = _steps(train, pass_pieces / batch_tokens, affordable, needed)
     passes = steps * batch_tokens / pass_pieces
     reasons.append(f"{steps:,} steps of {batch_tokens:,} target pieces: {passes:.1f} passes over the data")
-    warmup = min(train.warmup_steps, max(1, steps // 10)) if budget_seconds else train.warmup_steps
+    # A warm-up that is asked for is kept, and so is that of the paper's schedule, whose rate it sets.
+    shortened = budget_seconds and train.schedule != "paper" and train.warmup_steps == TrainConfig().warmup_steps
+    warmup = min(train.warmup_steps, max(1, steps // 10)) if shortened else train.warmup_steps
     validate = train.validate_steps or max(1, min(math.ceil(pass_pieces / batch_tokens), math.ceil(steps / 10)))
     planned = replace(
         recipe,
