@@ -231,12 +231,27 @@ def test_recorded_scores_replace_those_of_the_same_set(tmp_path: Path, pairs: st
     assert scores[1]["on"] == f"fr-en pairs.tsv, {len(SOURCES)} pairs, beam 2, torch float32"
 
 
+def test_a_recorded_score_leaves_those_with_another_signature(tmp_path: Path, pairs: str) -> None:
+    bundle = write_tiny_bundle(tmp_path / "model")
+    arguments = ["--model", str(bundle.path), "--test", pairs, "--record", "--beam", "1", "--engine", "torch"]
+    run(command, *arguments)
+    run(command, *arguments, "--lowercase")
+    bleu = [score for score in Bundle.open(bundle.path).scorecard["scores"] if score["metric"] == "BLEU"]
+    assert ["case:mixed" in score["signature"] for score in bleu] == [True, False]
+
+
 @pytest.mark.parametrize(
     "option", [["--report", "report.html"], ["--output", "out.txt"], ["--lowercase"], ["--tokenize", "none"]]
 )
 def test_behaviour_refuses_what_it_would_ignore(option: list[str]) -> None:
     refused = refusal(command, "--model", "any", "--behaviour", *option)
     assert refused == f"{option[0]} does nothing with --behaviour, which scores no output: leave one of them out"
+
+
+@pytest.mark.parametrize("option", [["--swap"], ["--limit", "3"], ["--target", "pairs.en"]])
+def test_behaviour_without_a_test_set_refuses_what_is_about_one(option: list[str]) -> None:
+    refused = refusal(command, "--model", "any", "--behaviour", *option)
+    assert refused == f"{option[0]} is about a test set, and none is given: leave it out, or give --test"
 
 
 def test_behaviour_and_recording_need_a_model(output: str) -> None:

@@ -292,8 +292,9 @@ def test_a_file_that_is_not_there_and_one_that_cannot_be(shout, model: str, tmp_
     assert str(refusal("--model", model, "--input", str(tmp_path / "none"))) == f"{tmp_path / 'none'}: no such file"
     assert "is a directory, expected a file" in str(refusal("--model", model, "--input", str(tmp_path)))
     error = refusal("--model", model, "--output", str(tmp_path / "none" / "out.txt"), text="a\n")
-    assert str(error) == f"cannot write {tmp_path / 'none' / 'out.txt'}: No such file or directory"
-    assert "is a directory, expected a file to write" in str(
+    place = tmp_path / "none" / "out.txt"
+    assert str(error) == f"cannot write the translation {place}: there is no folder {place.parent}, make it first"
+    assert "it is a folder, expected the name of a file" in str(
         refusal("--model", model, "--output", str(tmp_path), text="a\n")
     )
 

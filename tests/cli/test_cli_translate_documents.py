@@ -1,5 +1,6 @@
 """`dragoman translate --input letter.docx`: a document in, a document out."""
 
+import gzip
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +38,7 @@ class Shouter:
 def shouter(monkeypatch: pytest.MonkeyPatch) -> Shouter:
     shouter = Shouter()
     monkeypatch.setattr("dragoman.translator.load", lambda *_, **__: shouter)
-    monkeypatch.setattr("dragoman.cli.translate._find_model", lambda options: Path("model"))
+    monkeypatch.setattr("dragoman.cli.translate.find_model", lambda options: Path("model"))
     return shouter
 
 
@@ -77,12 +78,18 @@ def test_subtitles_keep_their_times(shouter: Shouter, tmp_path: Path) -> None:
     assert translate("--input", tmp_path / "film.srt").stdout == captions.replace("one two.", "ONE TWO.")
 
 
-def test_a_page_is_known_by_its_name(shouter: Shouter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    pages: list[str] = []
-    monkeypatch.setattr("dragoman.cli._page.translate_page", lambda translator, page, *_: pages.append(page))
+def test_a_page_is_known_by_its_name_and_keeps_its_characters(shouter: Shouter, tmp_path: Path) -> None:
+    page = '<meta charset="iso-8859-1"><p>caf\xe9 <b>noir</b></p>'.encode("latin-1")
+    (tmp_path / "page.html").write_bytes(page)
+    (tmp_path / "page.html.gz").write_bytes(gzip.compress(page))
+    expected = '<meta charset="iso-8859-1"><p>CAF\xc9 <b>NOIR</b></p>'.encode("latin-1")
+    assert translate("--input", tmp_path / "page.html").stdout_bytes == expected
+    assert translate("--input", tmp_path / "page.html.gz").stdout_bytes == expected
+    assert refusal(ConfigError, "--input", tmp_path / "page.html", "--json").endswith("or give --format html")
+
+
+def test_lines_are_lines_if_that_is_said(shouter: Shouter, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("<p>one</p>", encoding="utf-8")
-    translate("--input", tmp_path / "page.html")
-    assert pages == ["<p>one</p>"]
     assert translate("--input", tmp_path / "page.html", "--format", "text").stdout == "<P>ONE</P>\n"
 
 
@@ -101,6 +108,13 @@ def test_what_a_document_has_no_place_for_is_refused(shouter: Shouter, letter: P
     assert refusal(ConfigError, *where, "--alternatives", "2").startswith("--alternatives has no place")
     assert "expected a name that ends in .docx" in refusal(ConfigError, "--input", letter, "--output", "out.txt")
     assert not (tmp_path / "out.docx").exists()
+
+
+def test_an_output_that_cannot_be_is_refused_before_the_work(shouter: Shouter, letter: Path, tmp_path: Path) -> None:
+    nowhere = tmp_path / "none" / "out.docx"
+    assert refusal(DataError, "--input", letter, "--output", nowhere).endswith("make it first")
+    assert "it is a folder" in refusal(DataError, "--input", letter, "--output", tmp_path)
+    assert not hasattr(shouter, "options")
 
 
 def test_a_terminal_is_spared_a_packed_document(letter: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ class Reverser:
 def reverser(monkeypatch: pytest.MonkeyPatch) -> Reverser:
     reverser = Reverser()
     monkeypatch.setattr("dragoman.translator.load", lambda *_, **__: reverser)
-    monkeypatch.setattr("dragoman.cli.translate._find_model", lambda options: Path("model"))
+    monkeypatch.setattr("dragoman.cli.translate.find_model", lambda options: Path("model"))
     return reverser
 
 

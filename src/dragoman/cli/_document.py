@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli._files import write_bytes
 from dragoman.cli._translations import Warnings, progress
 from dragoman.errors import ConfigError, DataError
 
@@ -22,13 +23,14 @@ _PACKED = (".docx", ".odt")
 def read_document(options: dict[str, Any]) -> Document:
     """The document that is to be translated; refuses what cannot come of it before a model is loaded."""
     from dragoman.documents import read
-    from dragoman.text.lines import open_bytes
+    from dragoman.text.lines import bare_name, open_bytes
 
     name: str = options["input_path"]
-    extension, output = Path(name).suffix.lower(), options["output_path"]
+    extension, output = Path(bare_name(name)).suffix.lower(), options["output_path"]
     for option, flag in _IDLE.items():
         if options[option]:
-            raise ConfigError(f"{flag} has no place in a {extension} document: leave it out")
+            instead = ", or give --format html" if extension in (".html", ".htm") else ""
+            raise ConfigError(f"{flag} has no place in a {extension} document: leave it out{instead}")
     if output is None and extension in _PACKED and sys.stdout.isatty():
         raise ConfigError(f"a {extension} document is no text for a terminal: give --output FILE")
     if output is not None and output.suffix.lower() != extension:
@@ -36,7 +38,7 @@ def read_document(options: dict[str, Any]) -> Document:
     with open_bytes(name) as file:
         data = file.read()
     try:
-        return read(name, data)
+        return read(bare_name(name), data)
     except DataError as error:
         raise DataError(f"{name}: {error}") from error
 
@@ -45,8 +47,6 @@ def translate_document(
     translator: Translator, document: Document, settings: TranslateOptions, options: dict[str, Any]
 ) -> None:
     """Translate a document's texts, and write it to the output file, or to standard output, with all else as it was."""
-    from dragoman.cache import atomic_file
-
     texts = document.texts
     settings = {**settings, "align": document.needs_alignment}
     report = Warnings(options["input_path"], silent=False, what="texts")
@@ -60,6 +60,5 @@ def translate_document(
     if options["output_path"] is None:
         click.echo(content, nl=False)
     else:
-        with atomic_file(options["output_path"]) as staging:
-            staging.write_bytes(content)
+        write_bytes(options["output_path"], "the document", content)
     report.summarize()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli._files import write_text
 from dragoman.cli._translations import draw, json_line
 from dragoman.errors import DataError
 
@@ -32,7 +33,6 @@ def read_page(path: str) -> str:
 
 def translate_page(translator: Translator, page: str, settings: TranslateOptions, options: dict[str, Any]) -> None:
     """Translate a page, and print it or write it to the output file, with no line end added."""
-    from dragoman.cache import atomic_file
     from dragoman.translator.markup import parse
 
     markup = parse(page)
@@ -44,7 +44,6 @@ def translate_page(translator: Translator, page: str, settings: TranslateOptions
         click.echo(text, nl=bool(options["words"]) and not options["as_json"])
         draw(whole, options)
     else:
-        with atomic_file(path) as staging:
-            staging.write_bytes(text.encode())
+        write_text(path, "the page", text)
     for warning in () if options["as_json"] else whole.warnings:
         click.echo(f"dragoman: {warning}", err=True)

@@ -76,8 +76,6 @@ def resumable_output(path: Path, settings: Mapping[str, Any], lines: Iterator[st
     """
     try:
         if path.exists() and not path.is_file():
-            if path.is_dir():
-                raise DataError(f"{path} is a directory, expected a file to write")
             with path.open("wb") as file:
                 yield ResumableOutput(path, file, None, settings, 0)
             return

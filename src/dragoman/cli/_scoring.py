@@ -6,13 +6,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dragoman.errors import ConfigError, DataError
-from dragoman.text.languages import UNKNOWN
+from dragoman.errors import ConfigError
+from dragoman.text.languages import UNKNOWN, matching_direction
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -146,13 +145,11 @@ def open_model(
 
 
 def choose_direction(known: Sequence[tuple[str, str]], wanted: tuple[str, str], name: str) -> tuple[str, str]:
-    """The model's direction for a test set: its first one if the set does not tell. Regions (en_GB) do not matter."""
+    """The model's direction for a test set: its first one if the set does not tell."""
     if wanted == UNKNOWN:
         return known[0]
-    for direction in (wanted, tuple(language.partition("_")[0].lower() for language in wanted)):
-        for one in known:
-            if one == direction:
-                return one
+    if found := matching_direction(known, *wanted):
+        return found
     raise ConfigError(
         f"the test set is {'-'.join(wanted)}, the model {name} translates {', '.join(map('-'.join, known))}: "
         f"take another model, or say which languages these are with --from and --to"
@@ -172,27 +169,6 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda done: bar.update(task, completed=done)
-
-
-def check_place(path: str | None, what: str) -> None:
-    """Refuse, before the work is done, a file that could not be written after it."""
-    if path and not Path(path).parent.is_dir():
-        raise DataError(f"cannot write {what} {path}: there is no folder {Path(path).parent}, make it first")
-
-
-def write_text(path: str, what: str, text: str) -> None:
-    """Write a file whole or not at all."""
-    from dragoman.cache import atomic_file
-
-    place = Path(path)
-    try:
-        if place.exists() and not place.is_file():
-            place.write_text(text, encoding="utf-8")  # a pipe or a device must not be replaced
-            return
-        with atomic_file(place) as file:
-            file.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise DataError(f"cannot write {what} {path}: {error.strerror}") from error
 
 
 def stdout_console() -> Console:

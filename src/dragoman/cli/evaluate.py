@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from dragoman.cli._behaviour import evaluate_behaviour
+from dragoman.cli._files import check_place, write_text
 from dragoman.cli._scoring import (
     TOKENIZE,
     Model,
-    check_place,
     named_languages,
     open_model,
     progress,
@@ -21,7 +21,6 @@ from dragoman.cli._scoring import (
     score_options,
     scoring_options,
     stdout_console,
-    write_text,
 )
 from dragoman.cli._tables import table
 from dragoman.errors import ConfigError
@@ -90,6 +89,11 @@ def command(
             {"--report": report, "--output": output, "--lowercase": lowercase, "--tokenize": tokenize != TOKENIZE},
             "does nothing with --behaviour, which scores no output: leave one of them out",
         )
+        if not (test_file or source_file):
+            _refuse_idle(
+                {"--swap": swap, "--limit": limit, "--target": target_file},
+                "is about a test set, and none is given: leave it out, or give --test",
+            )
         test = read_test(*given) if test_file or source_file else None
         languages = test.languages if test else named_languages(source_language, target_language)
         opened = open_model(model or "", languages=languages, engine=engine, compute_type=compute_type, beam=beam)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli._model import find_model
 from dragoman.errors import ConfigError, DataError, require
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def command(**options: Any) -> None:
     require("torch", "train", "explaining a translation")
     from dragoman.explain import open_explainer
 
-    explainer = open_explainer(_find_model(options))
+    explainer = open_explainer(find_model(options))
     trace = _trace(explainer, options)
     if options["step"] is not None and options["step"] > len(trace.steps):
         raise ConfigError(f"--step is {options['step']}, the translation has {len(trace.steps)} pieces")
@@ -77,16 +78,6 @@ def command(**options: Any) -> None:
         click.echo("\n".join(_report(trace, effects, options, width)))
     for path in written:
         click.echo(f"wrote {path}", err=True)
-
-
-def _find_model(options: dict[str, Any]) -> Path:
-    """The model that is named, or the one in the box for the languages; French to English if nothing is said."""
-    from dragoman.bundle import find, find_direction
-
-    if options["model"]:
-        return find(options["model"])
-    source, target = options["source_language"], options["target_language"]
-    return find_direction(source, target) if source or target else find_direction("fr", "en")
 
 
 def _trace(explainer: Explainer, options: dict[str, Any]) -> Trace:

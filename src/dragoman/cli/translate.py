@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from dragoman.cli._files import check_place
+from dragoman.cli._model import find_model
 from dragoman.cli._translations import Warnings, draw, json_line, line, progress
 from dragoman.errors import ConfigError, DataError
+from dragoman.text.lines import bare_name
 
 if TYPE_CHECKING:
     from dragoman.translator import TranslateOptions, Translation, Translator
 
 _STANDARD_INPUT = "-"
-_FORMATS = {".html": "html", ".htm": "html", ".docx": "document", ".odt": "document", ".srt": "document"}
-"""What the name of an input says, if nothing else does."""
+_DOCUMENTS = (".html", ".htm", ".srt", ".docx", ".odt")
+"""Inputs that are translated as a whole, if nothing else is said."""
 _SAVED_LINES = 256
 """An interrupted run loses no more lines than this."""
 
@@ -37,13 +40,13 @@ _SAVED_LINES = 256
     "output_path",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write to this file; an interrupted run goes on.",
+    help="Write to this file; line by line, an interrupted run goes on.",
 )
 @click.option(
     "--format",
     "text_format",
     type=click.Choice(["text", "html"]),
-    help="text: line by line; html: a page as a whole, its tags in their places. The input's name says, if not given.",
+    help="text: line by line; html: a page as a whole. If not given, the name of the input tells.",
 )
 @click.option(
     "--beam", type=click.IntRange(min=1), metavar="N", help="Hypotheses kept open; the model's own if not given."
@@ -106,9 +109,8 @@ def command(**options: Any) -> None:
         if options["words"] and options[f"{name}_path"]:
             raise ConfigError(f"TEXT and --{name} FILE are given, expected one of them")
     settings = _settings(options)
-    named = _FORMATS.get(Path(options["input_path"] or "").suffix.lower(), "text")
-    options["text_format"] = options["text_format"] or named
-    if options["text_format"] == "document":
+    check_place(options["output_path"], "the translation")
+    if not options["text_format"] and bare_name(options["input_path"] or "").lower().endswith(_DOCUMENTS):
         from dragoman.cli._document import read_document, translate_document
 
         document = read_document(options)
@@ -145,20 +147,10 @@ def _settings(options: dict[str, Any]) -> TranslateOptions:
     }
 
 
-def _find_model(options: dict[str, Any]) -> Path:
-    """The model that is named, or the one in the box for the languages; French to English if nothing is said."""
-    from dragoman.bundle import find, find_direction
-
-    if options["model"]:
-        return find(options["model"])
-    source, target = options["source_language"], options["target_language"]
-    return find_direction(source, target) if source or target else find_direction("fr", "en")
-
-
 def _load(options: dict[str, Any], workers: int) -> Translator:
     from dragoman.translator import load
 
-    folder = _find_model(options)
+    folder = find_model(options)
     return load(folder, engine=options["engine"], compute_type=options["compute_type"], workers=workers)
 
 
@@ -209,7 +201,7 @@ def _write_file(
 
     ignored = ("words", "model", "input_path", "output_path", "verbose", "workers")
     described = {name: value for name, value in options.items() if name not in ignored}
-    described["model"] = Bundle.open(_find_model(options)).weights_hash()
+    described["model"] = Bundle.open(find_model(options)).weights_hash()
     with resumable_output(path, described, lines) as output, progress(total, output.done) as advance:
         report.number = output.done
         window: list[tuple[str, Translation]] = []

@@ -19,6 +19,7 @@ from dragoman.search.beam import search
 from dragoman.search.history import History
 from dragoman.search.searchable import Searchable
 from dragoman.settings import nearest
+from dragoman.text.languages import matching_direction
 from dragoman.text.sentences import split
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translator.drafts import Scribe
@@ -87,9 +88,8 @@ def _check_ids(request: TraceRequest, vocab_size: int, max_length: int) -> None:
 
 def find_direction(request: TraceRequest, languages: Sequence[tuple[str, str]]) -> tuple[str, str]:
     """The model's first direction that fits."""
-    for source, target in languages:
-        if request.source in (None, source) and request.target in (None, target):
-            return source, target
+    if found := matching_direction(languages, request.source, request.target):
+        return found
     wanted = f"{request.source or 'any language'}-{request.target or 'any language'}"
     raise ConfigError(f"this model does not translate {wanted}{nearest(wanted, ['-'.join(one) for one in languages])}")
 

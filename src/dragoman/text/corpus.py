@@ -19,7 +19,7 @@ from typing import Any, Literal
 from dragoman.errors import DataError
 from dragoman.recipe import CorpusConfig
 from dragoman.text.languages import UNKNOWN, languages_of_names
-from dragoman.text.lines import COMPRESSIONS, STANDARD_INPUT, decode, name_of, open_bytes, place, raw_lines
+from dragoman.text.lines import STANDARD_INPUT, bare_name, decode, name_of, open_bytes, place, raw_lines
 from dragoman.text.tmx import languages_of_tmx, read_units, segment_in
 
 FaultKind = Literal["encoding", "columns", "record", "line-counts"]
@@ -93,10 +93,7 @@ def format_of(corpus: CorpusConfig) -> Format:
     """How a corpus is read: by the number of its files, then by its name. What no name tells is TSV."""
     if corpus.target_path:
         return "two files"
-    name = PurePath(corpus.path).name.lower()
-    for ending in COMPRESSIONS:
-        name = name.removesuffix(ending)
-    return _FORMATS.get(PurePath(name).suffix, "TSV")
+    return _FORMATS.get(PurePath(bare_name(corpus.path)).suffix.lower(), "TSV")
 
 
 def corpus_languages(corpus: CorpusConfig) -> tuple[str, str]:

@@ -1,9 +1,10 @@
-"""Which languages a corpus holds, read off its file names where they tell."""
+"""Which languages a corpus holds, read off its file names where they tell, and which a model's are meant."""
 
 import re
+from collections.abc import Sequence
 from pathlib import PurePath
 
-from dragoman.text.lines import COMPRESSIONS
+from dragoman.text.lines import bare_name
 
 UNKNOWN = ("source", "target")
 
@@ -32,7 +33,7 @@ def languages_of_names(path: str, target_path: str = "") -> tuple[str, str] | No
     >>> languages_of_names("corpora/fr-en/train.tsv.gz")
     ('fr', 'en')
     """
-    names = [_bare(path), _bare(target_path)] if target_path else [_bare(path)]
+    names = [bare_name(one) for one in ((path, target_path) if target_path else (path,))]
     if target_path:
         told = _where_names_differ(*names)
         if told:
@@ -44,6 +45,22 @@ def languages_of_names(path: str, target_path: str = "") -> tuple[str, str] | No
     return None
 
 
+def matching_direction(
+    known: Sequence[tuple[str, str]], source: str | None, target: str | None
+) -> tuple[str, str] | None:
+    """The first direction that somebody may mean: as it is written, or else without regard to case and region.
+
+    >>> matching_direction([("en", "fr"), ("fr", "en")], None, "en-GB")
+    ('fr', 'en')
+    """
+    bare = [language and re.split("[-_]", language)[0].lower() for language in (source, target)]
+    for asked in ((source, target), bare):
+        for direction in known:
+            if all(one in (None, language) for one, language in zip(asked, direction, strict=True)):
+                return direction
+    return None
+
+
 def _where_names_differ(source_name: str, target_name: str) -> tuple[str, str] | None:
     source_parts, target_parts = (re.split(r"[._-]", name) for name in (source_name, target_name))
     if len(source_parts) != len(target_parts):
@@ -52,13 +69,6 @@ def _where_names_differ(source_name: str, target_name: str) -> tuple[str, str] |
     if len(differing) == 1 and all(map(_is_code, differing[0])):
         return differing[0][0].lower(), differing[0][1].lower()
     return None
-
-
-def _bare(path: str) -> str:
-    name = PurePath(path).name
-    for ending in COMPRESSIONS:
-        name = name.removesuffix(ending)
-    return name
 
 
 def _is_code(word: str) -> bool:

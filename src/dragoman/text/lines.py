@@ -13,6 +13,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import PurePath
 from typing import Any, cast
 
 from dragoman.errors import DataError, require
@@ -100,6 +101,15 @@ def place(path: str, number: int) -> str:
 def name_of(path: str) -> str:
     """How a message calls a file."""
     return "standard input" if path == STANDARD_INPUT else path
+
+
+def bare_name(path: str) -> str:
+    """A file's name without what says how it is compressed."""
+    name = PurePath(path).name
+    for ending in COMPRESSIONS:
+        if name.lower().endswith(ending):
+            return name[: -len(ending)]
+    return name
 
 
 class _DamagedError(Exception):

@@ -20,6 +20,7 @@ from dragoman.engine.convert import ComputeType
 from dragoman.engine.engine import DecodeOptions, Engine, Pending
 from dragoman.errors import ConfigError
 from dragoman.recipe import SearchConfig
+from dragoman.text.languages import matching_direction
 from dragoman.text.sentences import Segment, rebuild
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translator.alignment import link_words
@@ -128,9 +129,8 @@ class Translator:
 
     def direction(self, source: str | None, target: str | None) -> tuple[str, str]:
         """The first direction of the model that fits."""
-        for one in self.languages:
-            if source in (None, one[0]) and target in (None, one[1]):
-                return one
+        if found := matching_direction(self.languages, source, target):
+            return found
         known = ", ".join("-".join(one) for one in self.languages)
         wanted = " ".join(
             f"{word} {language}" for word, language in (("from", source), ("to", target)) if language is not None

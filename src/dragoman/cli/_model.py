@@ -1,0 +1,16 @@
+"""Which model a command takes, if it is not told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+
+def find_model(options: dict[str, Any]) -> Path:
+    """The model that is named, or the one in the box for the languages; French to English if nothing is said."""
+    from dragoman.bundle import find, find_direction
+
+    if options["model"]:
+        return find(options["model"])
+    source, target = options["source_language"], options["target_language"]
+    return find_direction(source, target) if source or target else find_direction("fr", "en")
