@@ -17,7 +17,7 @@ from dragoman.train.schedule import learning_rate
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 PAPER = sorted(RECIPES.glob("paper-*.toml"))
-NOT_RUN = {"multi30k-en-de", "multi30k-en-fr", *(path.stem for path in PAPER)}
+NOT_RUN = {path.stem for path in (*PAPER, *RECIPES.glob("multi30k-en-*.toml"))}
 
 
 def recipe_in(path: Path) -> Recipe:
