@@ -112,7 +112,7 @@ def trainings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Sequence[
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DRAGOMAN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(comparison, "subprocess", SimpleNamespace(run=run))
-    monkeypatch.setattr("dragoman.train.run.measure_operations_per_second", lambda: 1e10)
+    monkeypatch.setattr("dragoman.train.run.measure_operations_per_second", lambda **_: 1e10)
     monkeypatch.setattr("dragoman.train.hardware.reuse_memory", lambda: None)
     monkeypatch.setattr("dragoman.train.journal.draw_curves", lambda *_: None)
     monkeypatch.setattr(comparison, "LEAST_PAIRS", 1)

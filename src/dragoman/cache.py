@@ -57,14 +57,14 @@ def make_folder(path: Path, fill: Callable[[Path], None]) -> Path:
     try:
         fill(staging)
         for file in staging.rglob("*"):
-            _flush(file)
+            flush(file)
         staging.chmod(0o755)  # mkdtemp makes a private one, a cache may be shared
         try:
             staging.rename(path)
         except OSError:
             if not path.is_dir():
                 raise
-        _flush(path.parent)
+        flush(path.parent)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return path
@@ -79,14 +79,14 @@ def atomic_file(path: Path) -> Iterator[Path]:
     try:
         yield staging
         staging.chmod(0o644)
-        _flush(staging)
+        flush(staging)
         staging.replace(path)
-        _flush(path.parent)
+        flush(path.parent)
     finally:
         staging.unlink(missing_ok=True)
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
     """Wait until a file's contents, or a folder's entries, are on the disk."""
     try:
         handle = os.open(path, os.O_RDONLY)

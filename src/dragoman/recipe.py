@@ -98,7 +98,7 @@ class TrainConfig:
     )
     average: int = option(1, "checkpoints, the last ones at validations, that are averaged into the final model")
     r_drop: float = option(0.0, "weight of R-Drop's agreement between two dropout passes; 0 is off")
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = option("auto", "auto lowers it where hardware gains")
+    precision: Literal["auto", "float32", "bfloat16"] = option("auto", "auto lowers it where hardware gains")
     compile: Literal["auto", "on", "off"] = option("auto", "torch.compile; auto measures at start whether it pays")
     lora: int = option(0, "rank of low-rank adapters for fine-tuning, merged on save; 0 trains every weight")
     shard: bool = option(False, "split weights and optimiser over ranks (FSDP2), for models that do not fit")
@@ -110,7 +110,7 @@ class TrainConfig:
         for name in ("warmup_steps", "batch_tokens", "micro_batches", "average"):
             at_least(1, name, getattr(self, name))
         for name in ("learning_rate", "weight_decay", "clip_norm", "max_steps", "max_epochs", "validate_steps",
-                     "save_seconds", "patience", "r_drop", "lora"):  # fmt: skip
+                     "save_seconds", "patience", "r_drop", "lora", "seed"):  # fmt: skip
             at_least(0, name, getattr(self, name))
         if not 0 <= self.decay_share <= 1:
             raise ConfigError(f"decay_share is {self.decay_share}, expected a share from 0 to 1")

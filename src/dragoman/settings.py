@@ -6,6 +6,7 @@ Every value is checked against the field's type, every unknown key is an error t
 import dataclasses
 import difflib
 import json
+import math
 import sys
 import tomllib
 import types
@@ -114,7 +115,7 @@ def describe(cls: type, where: str = "") -> list[tuple[str, str, str]]:
 
 def at_least(least: float, name: str, value: float) -> None:
     """Refuse a setting below its least value."""
-    if value < least:
+    if not least <= value < math.inf:  # nor is NaN at least anything
         raise ConfigError(f"{name} is {value}, expected at least {least}")
 
 

@@ -40,7 +40,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DRAGOMAN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sys.modules["__main__"], "__package__", "")
-    monkeypatch.setattr("dragoman.train.run.measure_operations_per_second", lambda: 1e10)
+    monkeypatch.setattr("dragoman.train.run.measure_operations_per_second", lambda **_: 1e10)
     monkeypatch.setattr("dragoman.train.hardware.reuse_memory", lambda: None)
 
     def run(*arguments: str) -> tuple[int, str, str]:

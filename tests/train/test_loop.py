@@ -1,6 +1,7 @@
 """The loop: what a step does to the weights, which steps it skips, and what a validation decides."""
 
 import math
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,27 @@ def test_the_last_step_is_always_validated(tmp_path: Path) -> None:
     judge = Judge()
     slope_loop(tmp_path, steps=7, judge=judge, validate_steps=5).run()
     assert judge.shown == [START - 5 * 0.75, START - 7 * 0.75]
+
+
+class Interrupter(Judge):
+    """Somebody presses Ctrl-C while it judges for the first time."""
+
+    def __call__(self, state: Mapping[str, Tensor]) -> Mapping[str, Any]:
+        if not self.shown:
+            signal.raise_signal(signal.SIGINT)
+        return super().__call__(state)
+
+
+def test_a_run_that_is_stopped_at_its_last_step_is_at_its_end(tmp_path: Path) -> None:
+    progress = slope_loop(tmp_path, steps=3, judge=Interrupter(), validate_steps=2).run()
+    assert (progress.step, progress.finished) == (3, "finished")
+    progress = slope_loop(tmp_path / "other", steps=7, judge=Interrupter(), validate_steps=2).run()
+    assert (progress.step, progress.finished) == (3, "interrupted")
+
+
+@pytest.mark.parametrize("seed", [0, 2**31 - 1, 2**62])
+def test_any_seed_can_be_drawn_from(seed: int) -> None:
+    torch.manual_seed(draw_seed(TrainConfig(seed=seed).seed, 10**6, 7))
 
 
 def test_if_not_told_otherwise_an_epoch_is_validated(tmp_path: Path) -> None:

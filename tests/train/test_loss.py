@@ -1,6 +1,7 @@
 """Label-smoothed cross-entropy: the specification, and the chunked path that must agree."""
 
 import math
+from unittest import mock
 
 import pytest
 import torch
@@ -106,6 +107,12 @@ def test_without_gradients_the_value_is_the_same() -> None:
     torch.testing.assert_close(watched.smoothed, trained.smoothed.detach())
     torch.testing.assert_close(watched.plain, trained.plain)
     assert not watched.smoothed.requires_grad
+
+
+def test_without_gradients_none_are_made() -> None:
+    leaves, target_N = case(bias=True)
+    with torch.no_grad(), mock.patch.object(torch.Tensor, "scatter_add_", side_effect=AssertionError("a gradient")):
+        chunked(leaves, target_N, 0.1)
 
 
 def test_no_rows_cost_nothing() -> None:

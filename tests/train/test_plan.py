@@ -154,6 +154,14 @@ def test_what_is_not_a_matter_of_size_is_kept_when_the_shape_is_planned() -> Non
     assert model.d_k == model.d_model // model.num_heads
 
 
+def test_what_was_asked_for_is_kept_even_where_it_is_the_default() -> None:
+    asked = ("model.norm_order", "model.d_k", "train.batch_tokens", "train.warmup_steps")
+    recipe = Recipe(model=ModelConfig(norm_order="post", d_k=13))
+    plan = plan_of(DataSize(10_007, 10**6, 10**6), 1e10, budget_seconds=100.0, recipe=recipe, asked=asked)
+    assert (plan.recipe.model.norm_order, plan.recipe.model.d_k) == ("post", 13)
+    assert (plan.recipe.train.batch_tokens, plan.recipe.train.warmup_steps) == (4096, 400)
+
+
 @pytest.mark.parametrize(
     ("settings", "steps"),
     [({"max_steps": 137}, 137), ({"max_epochs": 3.0}, None), ({"max_steps": 137, "max_epochs": 3.0}, 137)],

@@ -1,5 +1,6 @@
 """From corpora to pieces, ids and a validation set: in every direction, once, and with nothing on both sides."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,6 +100,31 @@ def test_two_corpora_keep_their_weights_and_each_its_own_held_out_pairs(tmp_path
     assert epoch is not None
     assert np.sum(epoch < len(first)) == len(first)
     assert np.sum(epoch >= len(first)) == 3 * len(second)
+
+
+def test_a_small_corpus_beside_a_large_one_may_have_nothing_held_out(tmp_path: Path) -> None:
+    large, small = write_corpus(tmp_path, 211, "large.tsv"), write_corpus(tmp_path, 2, "small.tsv", seed=7)
+    recipe = small_recipe(large, small)
+    prepared = prepare(replace(recipe, data=replace(recipe.data, valid_pairs=3)), tmp_path)
+    assert [len(dataset) for dataset in prepared.train.datasets] == [208, 2]
+    assert len(prepared.valid) == len(prepared.valid_pairs) == 3
+
+
+def test_two_languages_of_one_file_are_two_corpora(tmp_path: Path) -> None:
+    lines = [{"en": f"one {n}", "de": f"eins {n}", "fr": f"un {n}"} for n in range(31)]
+    path = tmp_path / "three.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    corpora = [CorpusConfig(path=str(path), languages=languages) for languages in ("en-fr", "de-fr")]
+    recipe = small_recipe(*corpora, valid=(write_corpus(tmp_path, 13, "valid.tsv", seed=7),))
+    prepared = prepare(recipe, tmp_path, tokenizer=Tokenizer.learn(["one eins un"], TokenizerConfig(vocab_size=300)))
+    assert [dataset.text(0).source for dataset in prepared.train.datasets] == ["one 0", "eins 0"]
+
+
+def test_pieces_of_a_model_for_one_language_do_not_tell_two_apart(tmp_path: Path) -> None:
+    tokenizer = Tokenizer.learn(["the cat sees the dog"], TokenizerConfig(vocab_size=300))
+    corpus = replace(write_corpus(tmp_path), both_ways=True)
+    with pytest.raises(ConfigError, match="was made for one language to write, the data have xx, yy"):
+        prepare(small_recipe(corpus), tmp_path, tokenizer=tokenizer)
 
 
 def test_what_was_validated_on_stays_in_the_folder_for_those_who_go_on(tmp_path: Path) -> None:

@@ -66,6 +66,11 @@ def test_a_run_learns_to_translate_what_it_has_not_seen(tmp_path: Path) -> None:
     assert bleu["score"] > 99
 
 
+def test_epochs_that_were_asked_for_are_those_of_the_pieces(corpus: CorpusConfig, tmp_path: Path) -> None:
+    run_small(small_recipe(corpus, max_steps=0, max_epochs=2.0), tmp_path / "model")
+    assert events(tmp_path / "model", "step")[-1]["epoch"] == 2.0
+
+
 def test_the_folder_is_a_whole_model(trained: Path) -> None:
     assert {path.name for path in trained.iterdir()} == FILES
     bundle = Bundle.open(trained)

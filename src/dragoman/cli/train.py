@@ -67,7 +67,8 @@ def command(**options: Any) -> None:
         recipe=_recipe(options),
         output=_output(options),
         budget_seconds=_budget(options["budget"]),
-        keep_shape=bool(options["preset"] or options["recipe_path"] or _sets_shape(options["assignments"])),
+        keep_shape=bool(options["preset"] or options["recipe_path"] or _sets_shape(_assigned(options["assignments"]))),
+        asked=_assigned(options["assignments"]),
         init=options["init"] or "",
         strict=options["strict"],
         tensorboard=options["tensorboard"],
@@ -158,6 +159,11 @@ def _budget(text: str | None) -> float:
     return parse_duration(text) if text else 0.0
 
 
-def _sets_shape(assignments: tuple[str, ...]) -> bool:
+def _assigned(assignments: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys of KEY=VALUE."""
+    return tuple(assignment.partition("=")[0].strip() for assignment in assignments)
+
+
+def _sets_shape(keys: tuple[str, ...]) -> bool:
     shape = {"d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers"}
-    return any(a.partition("=")[0].strip().removeprefix("model.") in shape for a in assignments)
+    return any(key.removeprefix("model.") in shape for key in keys)

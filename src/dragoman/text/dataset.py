@@ -138,7 +138,7 @@ def build(
         num_pairs = writers[0].num_pairs
         if not num_pairs:
             reasons = ", ".join(f"{count} {reason}" for reason, count in dropped.items() if count)
-            raise DataError(f"no pair is left to train on: {reasons or 'the corpus is empty'}")
+            raise DataError(f"no pair is left: {reasons or 'the corpus is empty'}")
         meta = {
             "version": VERSION,
             "num_pairs": num_pairs,

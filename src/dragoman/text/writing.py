@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.cache import flush
 from dragoman.errors import DataError
 from dragoman.text.chunks import Side
 
@@ -72,21 +73,22 @@ def made_whole(folder: Path) -> Iterator[Path]:
         raise DataError(f"{folder} exists already: delete it, or choose another folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
     prefix = f".{folder.name}.{socket.gethostname()}."
-    for left_over in folder.parent.glob(f"{glob.escape(prefix)}*"):
-        if not _is_running(left_over.name.removeprefix(prefix)):
-            shutil.rmtree(left_over, ignore_errors=True)
     unfinished = folder.with_name(f"{prefix}{os.getpid()}")
+    for left_over in folder.parent.glob(f"{glob.escape(prefix)}*"):
+        # One with our own number is of a process before us: in a container they all have the same.
+        if left_over == unfinished or not _is_running(left_over.name.removeprefix(prefix)):
+            shutil.rmtree(left_over, ignore_errors=True)
     unfinished.mkdir()
     try:
         yield unfinished
-        _sync_folder(unfinished)
+        flush(unfinished)
         try:
             unfinished.rename(folder)
         except OSError:
             # Somebody else has built the same folder meanwhile; theirs is whole, or it would not have this name.
             if not folder.is_dir():
                 raise
-        _sync_folder(folder.parent)
+        flush(folder.parent)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -99,12 +101,3 @@ def _is_running(process: str) -> bool:
     except PermissionError:
         pass  # it runs, as somebody else's
     return True
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put a folder's list of names on the disk."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -18,6 +18,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
+from dragoman.cache import flush
 from dragoman.errors import TrainingError
 from dragoman.settings import fill
 
@@ -50,9 +51,9 @@ def save(path: Path, tensors: Mapping[str, Tensor], progress: Progress) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         whole = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
         safetensors.torch.save_file(whole, temporary, metadata={"progress": json.dumps(asdict(progress))})
-        _flush(temporary)
+        flush(temporary)  # a rename must not reach the disk before what it names
         os.replace(temporary, path)
-        _flush(path.parent)
+        flush(path.parent)
     except (OSError, safetensors.SafetensorError) as error:
         with suppress(OSError):
             temporary.unlink()
@@ -116,12 +117,3 @@ def unshared(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         result[name] = tensor.clone() if tensor.data_ptr() in seen else tensor
         seen.add(tensor.data_ptr())
     return result
-
-
-def _flush(path: Path) -> None:
-    """Ask the disk itself to have it: a rename must not reach the disk before what it names."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -17,7 +17,7 @@ EARNS_BACK_SECONDS = 1800.0
 
 LEAST_PRODUCTS, MEASURED_SECONDS = 5, 0.2
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 def reuse_memory() -> None:

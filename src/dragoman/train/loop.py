@@ -108,12 +108,13 @@ class Loop:
                 last = self.progress.step >= self.progress.total_steps
                 if last or self.progress.step % self._validate_steps() == 0:
                     self._validate()
-                if stop:
-                    self._update(finished="interrupted")
-                elif last:
+                # An end that is reached is one: to go on from it would be a step too many.
+                if last:
                     self._update(finished="finished")
                 elif self.config.patience and self.progress.validations_since_best >= self.config.patience:
                     self._update(finished="patience")
+                elif stop:
+                    self._update(finished="interrupted")
                 if self.progress.finished or self._save_is_due():
                     self.save()
         return self.progress
@@ -247,7 +248,8 @@ class Loop:
                 prefix = f"optimizer.{i}.{j}."
                 for name in (name for name in tensors if name.startswith(prefix)):
                     value = tensors[name]
-                    kept = torch.empty_like(parameter) if value.shape == parameter.shape else torch.empty_like(value)
+                    like = parameter if value.shape == parameter.shape else value
+                    kept = torch.empty_like(like, device=parameter.device)  # where a fused one counts its steps
                     copy_into(kept, value)
                     optimizer.state[parameter][name.removeprefix(prefix)] = kept
         self.weights.restore(tensors)
@@ -289,7 +291,7 @@ class Loop:
 
 def draw_seed(seed: int, step: int, rank: int) -> int:
     """What a step's dropout is drawn from: nothing but the recipe's seed, the step and the rank."""
-    return (seed * 1_000_003 + step) * 10_007 + rank
+    return ((seed * 1_000_003 + step) * 10_007 + rank) % 2**63
 
 
 def to_tensors(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:

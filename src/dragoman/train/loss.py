@@ -37,7 +37,8 @@ def chunked_loss(
 ) -> Loss:
     """`smoothed_loss(hidden W^T + b)`, a few rows at a time; gradients are made on the way, so no logits are kept."""
     bias = weight_VD.new_zeros(0) if bias_V is None else bias_V
-    smoothed, plain = _ChunkedLoss.apply(hidden_ND, weight_VD, bias, target_N, smoothing)  # type: ignore[no-untyped-call]
+    wanted = torch.is_grad_enabled()  # inside the function it never is
+    smoothed, plain = _ChunkedLoss.apply(hidden_ND, weight_VD, bias, target_N, smoothing, wanted)  # type: ignore[no-untyped-call]
     return Loss(smoothed, plain)
 
 
@@ -46,11 +47,11 @@ class _ChunkedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, target_N: Tensor, smoothing: float
+        ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, target_N: Tensor, smoothing: float, wanted: bool
     ) -> tuple[Tensor, Tensor]:
         num_pieces = weight_VD.shape[0]
         rows = max(1, CHUNK_CELLS // num_pieces)
-        training = any(ctx.needs_input_grad)
+        training = wanted and any(ctx.needs_input_grad)
         smoothed, plain = hidden_ND.new_zeros((), dtype=torch.float32), hidden_ND.new_zeros((), dtype=torch.float32)
         hidden_gradient_ND = torch.empty_like(hidden_ND) if training else None
         weight_gradient_VD = torch.zeros_like(weight_VD) if training else None
@@ -86,4 +87,4 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         hidden_gradient_ND, weight_gradient_VD, bias_gradient_V = ctx.saved_tensors
         scale = gradients[0]
-        return hidden_gradient_ND * scale, weight_gradient_VD * scale, bias_gradient_V * scale, None, None
+        return hidden_gradient_ND * scale, weight_gradient_VD * scale, bias_gradient_V * scale, None, None, None

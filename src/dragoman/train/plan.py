@@ -6,6 +6,7 @@ by what the machine was just measured to do, and takes the largest model that st
 
 import math
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -130,15 +131,21 @@ def memory_of(config: ModelConfig, batch_tokens: int, micro_batches: int = 1) ->
     return 300_000_000 + 20 * parameters + kept
 
 
-def measure_operations_per_second(seconds: float = 2.0) -> float:
-    """What this machine does in a training step of a small model, right now."""
+def measure_operations_per_second(seconds: float = 2.0, device: torch.device | None = None) -> float:
+    """What one process of this machine does in a training step of a small model, right now."""
     config = ModelConfig(vocab_size=4000, **LADDER[3])  # type: ignore[arg-type]
-    objective = Objective(Transformer(config), config.padding_id, smoothing=0.1)
-    source_BS, target_BT = torch.randint(3, 4000, (2, 96, 12)).unbind()
-    objective(source_BS, target_BT, target_BT).smoothed.backward()
+    objective = Objective(Transformer(config), config.padding_id, smoothing=0.1).to(device)
+    source_BS, target_BT = torch.randint(3, 4000, (2, 96, 12), device=device).unbind()
+
+    def step() -> None:
+        loss = objective(source_BS, target_BT, target_BT).smoothed
+        loss.backward()
+        loss.item()  # waits for a GPU
+
+    step()
     steps, started = 0, time.perf_counter()
     while steps < 3 or time.perf_counter() - started < seconds:
-        objective(source_BS, target_BT, target_BT).smoothed.backward()
+        step()
         steps += 1
     elapsed = time.perf_counter() - started
     return steps * target_BT.numel() * operations_per_target_token(config) / elapsed
@@ -151,9 +158,14 @@ def make_plan(
     operations_per_second: float,
     budget_seconds: float = 0.0,
     keep_shape: bool = False,
+    asked: Collection[str] = (),
     vocab_size: int = 0,
 ) -> Plan:
-    """Settle what the recipe leaves open. `keep_shape` keeps its model; `vocab_size` is that of given pieces."""
+    """Settle what the recipe leaves open.
+
+    `keep_shape` keeps its model, `asked` names settings to keep even where they are the defaults; `vocab_size` is that
+    of given pieces.
+    """
     reasons = []
     pieces = vocab_size or recipe.tokenizer.vocab_size
     if not pieces:
@@ -171,22 +183,26 @@ def make_plan(
     if keep_shape:
         model = replace(recipe.model, vocab_size=pieces)
     else:
-        model = replace(recipe.model, vocab_size=pieces, d_k=None, d_v=None, norm_order=NORM_ORDER)
-        shapes = [replace(model, d_k=None, d_v=None, **shape) for shape in LADDER]  # type: ignore[arg-type]
+        ours: dict[str, Any] = {"d_k": None, "d_v": None, "norm_order": NORM_ORDER}
+        ours = {name: value for name, value in ours.items() if f"model.{name}" not in asked}
+        model = replace(recipe.model, vocab_size=pieces, **ours)
+        shapes = [replace(model, **{**ours, **shape}) for shape in LADDER]
         shapes = shapes[: 1 + largest_for(pass_pieces)]
         fitting = [shape for shape in shapes if not budget_seconds or passes_of(shape) >= needed]
         model = fitting[-1] if fitting else shapes[0]
         reasons.append(f"{_shape(model)}: {_why_this_shape(bool(budget_seconds), bool(fitting), needed)}")
     speed = operations_per_second / operations_per_target_token(model, source_ratio)
     train = recipe.train
-    batch_given = keep_shape or train.batch_tokens != TrainConfig().batch_tokens
+    usual = TrainConfig()
+    batch_given = keep_shape or "train.batch_tokens" in asked or train.batch_tokens != usual.batch_tokens
     batch_tokens = train.batch_tokens if batch_given else batch_for(pass_pieces, budget_seconds * speed)
     affordable = max(20, int(training_seconds * speed / batch_tokens)) if budget_seconds else 0
     steps = _steps(train, pass_pieces / batch_tokens, affordable, needed)
     passes = steps * batch_tokens / pass_pieces
     reasons.append(f"{steps:,} steps of {batch_tokens:,} target pieces: {passes:.1f} passes over the data")
     # A warm-up that is asked for is kept, and so is that of the paper's schedule, whose rate it sets.
-    shortened = budget_seconds and train.schedule != "paper" and train.warmup_steps == TrainConfig().warmup_steps
+    warmup_given = "train.warmup_steps" in asked or train.warmup_steps != usual.warmup_steps
+    shortened = budget_seconds and not warmup_given and train.schedule != "paper"
     warmup = min(train.warmup_steps, max(1, steps // 10)) if shortened else train.warmup_steps
     validate = train.validate_steps or max(1, min(math.ceil(pass_pieces / batch_tokens), math.ceil(steps / 10)))
     planned = replace(

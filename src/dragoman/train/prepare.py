@@ -1,6 +1,7 @@
 """From corpora to what the loop eats: pieces, ids on disk, and a validation set that shares no sentence with them."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dragoman.cache import atomic_file, cache_folder
-from dragoman.errors import DataError
+from dragoman.errors import ConfigError, DataError
 from dragoman.recipe import CorpusConfig, Recipe
 from dragoman.text.corpus import Fault, Pair, content_hash, corpus_languages, read_records
 from dragoman.text.dataset import Dataset, build, cached
@@ -87,13 +88,18 @@ def prepare(
     directions = directions_of(recipe.data.train)
     languages = sorted({direction.target for direction in directions})
     tags = languages if len(languages) > 1 else []
+    if tokenizer and tags and not tokenizer.languages:
+        raise ConfigError(
+            f"the model to go on from was made for one language to write, the data have {', '.join(languages)}: "
+            f"leave out --both-ways or some of the data, or train anew"
+        )
     tokenizer = tokenizer or _learn_pieces(recipe, folder, held_out, tags, say)
-    valid_directions = directions_of(recipe.data.valid) if recipe.data.valid else directions
 
     def encode(direction: Direction, mask: NDArray[np.bool_] | None, wanted: bool, most: int | None) -> Dataset:
         tag = tokenizer.language_id(direction.target) if tokenizer.languages else None
         key = {
             "data": content_hash([direction.corpus]),
+            "languages": [direction.source, direction.target],
             "held_out": None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest(),
             "wanted": wanted,
             "most": most,
@@ -103,27 +109,37 @@ def prepare(
             "max_length": recipe.model.max_length,
             "max_ratio": recipe.data.max_ratio,
         }
-        return cached(
-            cache_folder("data"),
-            key,
-            lambda path: build(
-                _chosen(direction, mask, wanted, most),
-                tokenizer,
-                path,
-                target_tag=tag,
-                max_length=recipe.model.max_length,
-                max_ratio=recipe.data.max_ratio,
-                keep_text=True,
-            ),
-        )
+        try:
+            return cached(
+                cache_folder("data"),
+                key,
+                lambda path: build(
+                    _chosen(direction, mask, wanted, most),
+                    tokenizer,
+                    path,
+                    target_tag=tag,
+                    max_length=recipe.model.max_length,
+                    max_ratio=recipe.data.max_ratio,
+                    keep_text=True,
+                ),
+            )
+        except DataError as error:
+            raise DataError(f"{direction.corpus.path}: {error}") from error
 
     say("encoding the pairs")
     masks = _masks_by_corpus(recipe, held_out)
-    train = [encode(d, masks[recipe.data.train.index(d.corpus)], False, None) for d in directions]
+    mask_of = {direction: masks[recipe.data.train.index(direction.corpus)] for direction in directions}
+    train = [encode(direction, mask_of[direction], False, None) for direction in directions]
     if recipe.data.valid:
-        valid = [encode(d, None, True, MOST_VALID_PAIRS) for d in valid_directions]
+        valid_directions = directions_of(recipe.data.valid)
+        valid = [encode(direction, None, True, MOST_VALID_PAIRS) for direction in valid_directions]
     else:
-        valid = [encode(d, masks[recipe.data.train.index(d.corpus)], True, None) for d in directions]
+        # Beside a large corpus, a small one may have nothing held out.
+        valid_directions = [one for one in directions if (mask := mask_of[one]) is not None and mask.any()]
+        valid = [encode(direction, mask_of[direction], True, None) for direction in valid_directions]
+    dropped = sum((Counter(dataset.dropped) for dataset in train), Counter[str]())
+    if dropped:
+        say(f"left out: {', '.join(f'{count:,} {reason}' for reason, count in sorted(dropped.items()))} pairs")
     pairs = [
         ValidPair(text.source, text.target, direction.target)
         for dataset, direction in zip(valid, valid_directions, strict=True)
@@ -138,7 +154,7 @@ def prepare(
         valid_pairs=tuple(pairs),
         watched=Mixture(watched) if watched else None,
         directions=tuple(dict.fromkeys(direction.name for direction in directions)),
-        num_skipped=sum(sum(dataset.dropped.values()) for dataset in train),
+        num_skipped=dropped.total(),
     )
 
 

@@ -24,6 +24,7 @@ class Request:
     output: Path
     budget_seconds: float = 0.0
     keep_shape: bool = False
+    asked: tuple[str, ...] = ()
     init: str = ""
     strict: bool = False
     tensorboard: bool = False

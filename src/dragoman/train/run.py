@@ -52,7 +52,7 @@ def train_model(
         with Journal(request, world, trackers) as journal, ExitStack() as held:
             if plan_only:
                 with tempfile.TemporaryDirectory() as passing:
-                    return _look_and_plan(request, Path(passing), journal)[1]
+                    return _look_and_plan(request, Path(passing), journal, world)[1]
             run_file = RunFile(request.output / "run" / "run.json")
             if world.is_first:
                 run_file.check_folder(resume)
@@ -75,14 +75,14 @@ def _begin(request: Request, run_file: RunFile, resume: bool, journal: Journal, 
     if not run_file.exists():
         if resume:
             journal.say("there is nothing to resume yet: starting from the beginning")
-        request, plan = _look_and_plan(request, run_file.path.parent, journal)
+        request, plan = _look_and_plan(request, run_file.path.parent, journal, world)
         # Measured once: a resumed run, or another rank, that measured anew might not take the same steps.
         precision = str(hardware.choose_precision(plan.recipe.train, world.device)).removeprefix("torch.")
         settled = fill(TrainConfig, {**to_mapping(plan.recipe.train), "precision": precision})
         run_file.write(request, replace(plan, recipe=replace(plan.recipe, train=settled)))
 
 
-def _look_and_plan(request: Request, folder: Path, journal: Journal) -> tuple[Request, Plan]:
+def _look_and_plan(request: Request, folder: Path, journal: Journal, world: World) -> tuple[Request, Plan]:
     """See what the data are like, and settle what the recipe leaves open. Standard input is copied into `folder`."""
     data = request.recipe.data
     if not data.train:
@@ -90,7 +90,8 @@ def _look_and_plan(request: Request, folder: Path, journal: Journal) -> tuple[Re
     corpora = tuple(spool(corpus, folder) if corpus.path == "-" else corpus for corpus in data.train)
     request = replace(request, recipe=replace(request.recipe, data=replace(data, train=corpora)))
     base = Bundle.open(find(request.init)) if request.init else None
-    diagnosis = examine(corpora, data.valid, data.test, max_ratio=data.max_ratio)
+    recipe = _initial_recipe(request, base)
+    diagnosis = examine(corpora, data.valid, data.test, max_pieces=recipe.model.max_length, max_ratio=data.max_ratio)
     size = size_of(diagnosis, both_ways=any(corpus.both_ways for corpus in corpora))
     if not size.pairs:
         why = [f"{found.what}. {found.advice}" for found in diagnosis.problems if found.kind != "nothing-left"]
@@ -100,11 +101,12 @@ def _look_and_plan(request: Request, folder: Path, journal: Journal) -> tuple[Re
         number = counted(len(diagnosis.problems), "problems")
         raise TrainingError(f"{number} in the data, first: {diagnosis.problems[0].what}")
     plan = make_plan(
-        _initial_recipe(request, base),
+        recipe,
         size,
-        operations_per_second=measure_operations_per_second(),
+        operations_per_second=world.size * measure_operations_per_second(device=world.device),
         budget_seconds=request.budget_seconds,
         keep_shape=request.keep_shape or bool(request.init),
+        asked=request.asked,
         vocab_size=base.tokenizer.target_side.vocab_size if base else 0,
     )
     journal.tell_plan(plan)
@@ -137,7 +139,10 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     validation = Validation(prepared, recipe, world.device)
     finisher = Finisher(request, plan, recipe, prepared, validation, journal)
     found = checkpoint.latest(folder)
-    fresh = Progress(total_steps=recipe.train.max_steps, seconds=time.monotonic() - started)
+    most_steps = asked.max_steps or math.ceil(asked.max_epochs * feed.num_batches(0))
+    # Only now that the pairs are pieces is it known how many steps an epoch has.
+    total_steps = recipe.train.max_steps if request.budget_seconds or not most_steps else most_steps
+    fresh = Progress(total_steps=total_steps, seconds=time.monotonic() - started)
     tensors, progress = checkpoint.load(found) if found else ({}, fresh)
     if progress.finished in ("interrupted", ""):
         progress = progress.with_(finished="")
@@ -156,7 +161,7 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
         progress=progress,
         log_bytes=journal.log_bytes,
         deadline_seconds=request.budget_seconds,
-        most_steps=asked.max_steps or math.ceil(asked.max_epochs * feed.num_batches(0)),
+        most_steps=most_steps,
         on_better=finisher.keep if world.is_first else None,
     )
     if found:
