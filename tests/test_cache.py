@@ -102,3 +102,16 @@ def test_a_file_changes_all_at_once_or_not_at_all(tmp_path: Path) -> None:
         assert place.read_text(encoding="utf-8") == "old"
     assert place.read_text(encoding="utf-8") == "new"
     assert hidden_files(tmp_path) == []
+
+
+def test_a_file_may_be_read_by_whom_the_one_before_it_was(tmp_path: Path) -> None:
+    new, private = tmp_path / "new", tmp_path / "private"
+    private.touch(mode=0o600)
+    before = os.umask(0o027)
+    try:
+        for path in (new, private):
+            with atomic_file(path) as staging:
+                staging.write_text("text", encoding="utf-8")
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (new, private)] == [0o640, 0o600]

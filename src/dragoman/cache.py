@@ -8,11 +8,13 @@ import atexit
 import functools
 import logging
 import os
+import secrets
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dragoman.errors import DragomanError
@@ -72,13 +74,16 @@ def make_folder(path: Path, fill: Callable[[Path], None]) -> Path:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[Path]:
-    """A temporary name to write to; when the block ends well, what was written is at `path`, else nothing changed."""
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-    os.close(handle)
-    staging = Path(name)
+    """A temporary name to write to; when the block ends well, what was written is at `path`, else nothing changed.
+
+    The file may be read and written by whom the one before it was, or by whom the user's mask lets.
+    """
+    staging = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+    os.close(os.open(staging, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
         yield staging
-        staging.chmod(0o644)
+        with suppress(FileNotFoundError):
+            staging.chmod(stat.S_IMODE(path.stat().st_mode))
         flush(staging)
         staging.replace(path)
         flush(path.parent)

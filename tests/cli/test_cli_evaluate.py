@@ -209,6 +209,13 @@ def test_swapped_pairs_are_scored_the_other_way_round(tmp_path: Path, pairs: str
     assert {score["name"]: score["value"] for score in scores}["chrF2"] == pytest.approx(100.0)
 
 
+def test_swapped_pairs_of_no_known_language_are_for_the_model_s_first_direction(tmp_path: Path) -> None:
+    bundle = write_tiny_bundle(tmp_path / "model", directions=("fr-en",))
+    (tmp_path / "plain.tsv").write_text("Ba.\tLa.\n", encoding="utf-8")
+    arguments = ["--model", str(bundle.path), "--test", str(tmp_path / "plain.tsv"), "--swap", "--engine", "torch"]
+    assert json.loads(run(command, *arguments, "--beam", "1", "--json").stdout)["num_pairs"] == 1
+
+
 def test_behaviour_is_tried_told_and_recorded(tmp_path: Path) -> None:
     bundle = write_tiny_bundle(tmp_path / "model")
     arguments = ["--model", str(bundle.path), "--behaviour", "--engine", "torch", "--beam", "1"]

@@ -115,15 +115,15 @@ def test_compressed_files_are_read_and_only_newlines_end_a_line(shout, model: st
 def test_options_reach_the_translator(shout, model: str, tmp_path: Path) -> None:
     shouter = shout()
     (tmp_path / "terms.tsv").write_text("chat\tfeline\n", encoding="utf-8")
-    run(
-        "--model", model, "--from", "fr", "--to", "en", "--beam", "3", "--alternatives", "2", "--no-guards", "--strict",
-        "--glossary", str(tmp_path / "terms.tsv"), "--sample", "--seed", "7", "--top-k", "5", "--align", text="a\n",
-    )  # fmt: skip
+    searched = ("--from", "fr", "--to", "en", "--beam", "3", "--alternatives", "2", "--strict", "--align")
+    run("--model", model, *searched, "--glossary", str(tmp_path / "terms.tsv"), text="a\n")
     options = shouter.options
     assert (options["source"], options["target"], options["beam"], options["alternatives"]) == ("fr", "en", 3, 2)
-    assert (options["guards"], options["strict"], options["align"]) == (False, True, True)
-    assert (options["sampling"].seed, options["sampling"].top_k) == (7, 5)
+    assert (options["guards"], options["strict"], options["align"]) == (True, True, True)
     assert len(options["glossary"]) == 1
+    run("--model", model, "--no-guards", "--sample", "--seed", "7", "--top-k", "5", text="a\n")
+    options = shouter.options
+    assert (options["guards"], options["sampling"].seed, options["sampling"].top_k) == (False, 7, 5)
 
 
 def test_alternatives_are_lines_of_their_own_or_columns(model: str) -> None:
@@ -212,10 +212,10 @@ def test_an_interrupted_output_goes_on_where_it_stopped(shout, model: str, tmp_p
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.txt", "out.txt"]
 
 
-def interrupted(shout: Any, model: str, folder: Path) -> tuple[str, ...]:
+def interrupted(shout: Any, model: str, folder: Path, *more: str) -> tuple[str, ...]:
     """A run of 20 lines that was stopped after 14; -> its arguments."""
     (folder / "in.txt").write_text("".join(f"line {number}\n" for number in range(20)), encoding="utf-8")
-    arguments = ("--model", model, "--input", str(folder / "in.txt"), "--output", str(folder / "out.txt"))
+    arguments = ("--model", model, "--input", str(folder / "in.txt"), "--output", str(folder / "out.txt"), *more)
     shout(stop_after=17)
     run(*arguments)
     shout()
@@ -360,6 +360,43 @@ def test_options_that_do_not_fit_are_refused(model: str, arguments: tuple[str, .
 # Whole processes
 
 
+def test_a_glossary_that_changed_does_not_go_on_with_an_output(shout, model: str, tmp_path: Path) -> None:
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("line\tligne\n", encoding="utf-8")
+    arguments = interrupted(shout, model, tmp_path, "--glossary", str(terms))
+    terms.write_text("line\tfil\n", encoding="utf-8")
+    assert "was made with other settings (glossary_path)" in str(refusal(*arguments))
+
+
+def test_two_processes_do_not_write_one_output(tmp_path: Path) -> None:
+    from dragoman.cli._resumable import resumable_output
+
+    path = tmp_path / "out.txt"
+    with resumable_output(path, {}, iter(())) as output:
+        output.write(["a"], ["A"])
+        with (
+            pytest.raises(DataError, match=r"another process is writing .*out\.txt now"),
+            resumable_output(path, {}, iter(["a"])),
+        ):
+            pass
+    assert path.read_text(encoding="utf-8") == "A\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--align", "--output", "x"), "--align draws on the terminal, --output is a file: leave one of them out"),
+        (("--beam", "2", "--sample"), "--beam is of a search, --sample draws: leave one of them out"),
+        (("--no-guards", "--glossary", "x"), "--no-guards checks nothing, --glossary must be: leave one of them out"),
+        (("--sample", "--seed", "-1", "a"), "seed is -1, expected a number from 0"),
+        (("--sample", "--temperature", "nan", "a"), "temperature is nan, expected a number above 0"),
+        (("caf\udce9",), "TEXT is not UTF-8: convert it"),
+    ],
+)
+def test_what_would_be_ignored_or_cannot_be_is_refused(options: tuple[str, ...], message: str) -> None:
+    assert str(refusal(*options)).startswith(message)
+
+
 def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("Lame dila.\n" * 3000, encoding="utf-8")
     words = [sys.executable, "-m", "dragoman", "translate", "--model", model, "--no-guards", "--input"]
@@ -369,7 +406,7 @@ def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path) -> None:
     assert first.stdout.readline() != b""
     first.stdout.close()
     assert first.stderr.read() == b""
-    first.wait(timeout=60)
+    assert first.wait(timeout=60) == 0
     first.stderr.close()
 
 

@@ -15,7 +15,7 @@ from dragoman.translator.carry import (
     missing_numbers,
     missing_verbatims,
 )
-from dragoman.translator.glossary import Glossary, Term, find_places, is_used
+from dragoman.translator.glossary import Glossary, Term, is_used
 from dragoman.translator.translation import Link
 
 
@@ -128,9 +128,24 @@ def test_a_term_of_a_script_without_spaces_is_used_within_other_letters() -> Non
 def test_the_places_of_terms_are_those_of_the_text_as_it_is_written() -> None:
     street, cat = Term("STRASSE  nord", "north street"), Term("chat", "feline")
     text = "Die Straße \tNord, un Chat, achat"
-    places = find_places([street, cat], text)
+    places = Glossary([street, cat]).places(text)
     assert [(text[one.start : one.end], one.term) for one in places] == [("Straße \tNord", street), ("Chat", cat)]
-    assert find_places([], text) == ()
+    assert Glossary([]).places(text) == ()
+
+
+@pytest.mark.parametrize(
+    ("term", "sentence"),
+    [
+        ("Straße", "Die STRASSE."),
+        ("straße", "Die Straße."),
+        ("図書館", "私は図書館に行く"),
+        ("café", "Un cafe\u0301 !"),
+    ],
+)
+def test_a_term_is_found_however_its_letters_are_written(term: str, sentence: str) -> None:
+    glossary = Glossary([Term(term, "x")])
+    assert glossary.find(sentence) == (Term(term, "x"),)
+    assert Glossary([Term("cafe", "x")]).find("Un cafe\u0301.") == ()
 
 
 def test_a_glossary_is_read_from_a_file(tmp_path: Path) -> None:

@@ -237,6 +237,21 @@ def test_an_element_whose_words_became_nothing_is_still_seen() -> None:
 # Breaks and images
 
 
+@pytest.mark.parametrize(
+    ("page", "translated"),
+    [
+        ("<p><label><input type=checkbox> one two</label> three.</p>", ("<label><input type=checkbox>", "</label>")),
+        ("<p><a href=x><img src=i>one</a> two three.</p>", ("<a href=x><img src=i>", "</a>")),
+        ("<p>one <a>two<i class=icon></i></a></p>", ("<a>", "<i class=icon></i></a>")),
+    ],
+)
+def test_what_stands_in_an_element_before_or_after_its_words_stays_in_it(
+    page: str, translated: tuple[str, str]
+) -> None:
+    opening, closing = (re.escape(part) for part in translated)
+    assert re.search(rf"{opening} ?[A-Z ]+{closing}", backwards(page)), backwards(page)
+
+
 def test_a_line_break_ends_a_sentence_unless_it_plainly_goes_on() -> None:
     assert parse("my dear<br>friend").texts == ("my dear friend",)
     assert parse("My dear.<br>friend").texts == ("My dear.", "friend")

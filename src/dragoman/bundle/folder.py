@@ -165,6 +165,10 @@ class Bundle:
         """SHA-256 of the weights as config.json has it; `open` has compared the size, `verify` reads it all."""
         return self.weights_sha256
 
+    def fingerprint(self) -> str:
+        """SHA-256 of config.json, which has the shape, the search and the weights' own hash."""
+        return _sha256(self.path / CONFIG)
+
     def verify(self) -> None:
         """Read the weights through and compare their hash."""
         if _sha256(self.path / WEIGHTS) != self.weights_sha256:

@@ -8,6 +8,7 @@ import importlib
 import keyword
 import os
 import sys
+from typing import Any
 
 import click
 
@@ -54,6 +55,14 @@ class Commands(click.Group):
             raise click.UsageError(f"no command {args[0]!r}{nearest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # Whoever read our output has enough. Python would complain once more while closing it, so close it here.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(0)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -85,10 +94,10 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has enough. Python would complain once more while closing it, so close it here.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except OSError as error:
+        if debug:
+            raise
+        _complain(f"{error.filename or 'the system'}: {error.strerror or error}")
 
 
 def _help_of(error: click.ClickException) -> str:

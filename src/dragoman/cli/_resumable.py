@@ -6,6 +6,7 @@ from, and the settings. A run with other settings, or whose input begins differe
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -80,8 +81,9 @@ def resumable_output(path: Path, settings: Mapping[str, Any], lines: Iterator[st
                 yield ResumableOutput(path, file, None, settings, 0)
             return
         part, sidecar = _part(path), Path(f"{_part(path)}.json")
-        state = _read_state(part, sidecar, path, settings)
-        with part.open("r+b" if state else "wb") as file:
+        with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT, 0o666), "r+b") as file:
+            _hold(file, path)
+            state = _read_state(part, sidecar, path, settings)
             file.truncate(state.get("bytes", 0))
             file.seek(0, os.SEEK_END)
             output = ResumableOutput(path, file, sidecar, settings, state.get("lines", 0))
@@ -94,6 +96,16 @@ def resumable_output(path: Path, settings: Mapping[str, Any], lines: Iterator[st
         raise
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _hold(file: BinaryIO, path: Path) -> None:
+    """Two processes that write one file would cut each other's lines."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise DataError(f"another process is writing {path} now") from error
+    except OSError:  # a file system that has no locks
+        pass
 
 
 def _read_state(part: Path, sidecar: Path, path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -109,10 +109,6 @@ def command(
     else:
         opened = open_model(model or "", languages=test.languages, engine=engine, compute_type=compute_type, beam=beam)
         evaluation = _evaluate_model(opened, test, scoring, aligned=bool(report))
-    if recorded:
-        from dragoman.bundle.recording import record
-
-        record(opened.bundle, scores=evaluation.for_card("-".join(opened.direction)))
     if output:
         lines = (" ".join(line.hypothesis.split("\n")) for line in evaluation.lines)
         write_text(output, "the output", "".join(f"{line}\n" for line in lines))
@@ -122,11 +118,15 @@ def command(
         write_text(report, "the report", page(evaluation))
     if as_json:
         click.echo(json.dumps(evaluation.summary(), ensure_ascii=False, indent=1))
-        return
-    print_evaluation(evaluation, stdout_console())
-    for name, path in (("output", output), ("report", report)):
-        if path:
-            click.echo(f"{name}: {path}")
+    else:
+        print_evaluation(evaluation, stdout_console())
+        for name, path in (("output", output), ("report", report)):
+            if path:
+                click.echo(f"{name}: {path}")
+    if recorded:  # last: a model that cannot be written to costs nothing of the rest
+        from dragoman.bundle.recording import record
+
+        record(opened.bundle, scores=evaluation.for_card("-".join(opened.direction)))
 
 
 def _refuse_idle(given: Mapping[str, object], why: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import sys
@@ -105,9 +106,7 @@ def command(**options: Any) -> None:
     dragoman translate --input lettre.docx --output letter.docx
     """
     logging.basicConfig(format="dragoman: %(message)s", level=logging.INFO if options["verbose"] else logging.WARNING)
-    for name in ("input", "output"):
-        if options["words"] and options[f"{name}_path"]:
-            raise ConfigError(f"TEXT and --{name} FILE are given, expected one of them")
+    _check(options)
     settings = _settings(options)
     check_place(options["output_path"], "the translation")
     if not options["text_format"] and bare_name(options["input_path"] or "").lower().endswith(_DOCUMENTS):
@@ -125,6 +124,24 @@ def command(**options: Any) -> None:
     else:
         _translate_lines(options["input_path"] or _STANDARD_INPUT, settings, options)
     sys.stdout.flush()
+
+
+def _check(options: dict[str, Any]) -> None:
+    """Refuse what would be ignored, and what is no text."""
+    for name in ("input", "output"):
+        if options["words"] and options[f"{name}_path"]:
+            raise ConfigError(f"TEXT and --{name} FILE are given, expected one of them")
+    for idle, given, why in (
+        ("--align", options["align"] and options["output_path"], "draws on the terminal, --output is a file"),
+        ("--beam", options["beam"] and options["sample"], "is of a search, --sample draws"),
+        ("--no-guards", options["no_guards"] and options["glossary_path"], "checks nothing, --glossary must be"),
+    ):
+        if given:
+            raise ConfigError(f"{idle} {why}: leave one of them out")
+    try:
+        " ".join(options["words"]).encode()
+    except UnicodeEncodeError as error:
+        raise DataError("TEXT is not UTF-8: convert it, say with iconv -f LATIN1 -t UTF-8") from error
 
 
 def _settings(options: dict[str, Any]) -> TranslateOptions:
@@ -201,7 +218,9 @@ def _write_file(
 
     ignored = ("words", "model", "input_path", "output_path", "verbose", "workers")
     described = {name: value for name, value in options.items() if name not in ignored}
-    described["model"] = Bundle.open(find_model(options)).weights_hash()
+    described["model"] = Bundle.open(find_model(options)).fingerprint()
+    if options["glossary_path"]:
+        described["glossary_path"] = hashlib.sha256(Path(options["glossary_path"]).read_bytes()).hexdigest()
     with resumable_output(path, described, lines) as output, progress(total, output.done) as advance:
         report.number = output.done
         window: list[tuple[str, Translation]] = []

@@ -24,6 +24,8 @@ CONTENT_TYPES = {
 _MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _CHARSET = re.compile(rb"<meta\b[^>]{0,199}?charset\s*+=\s*+[\"']?+\s*+([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
 _CHARSET_BYTES = 4096
+_MEANT = {"iso8859-1": "cp1252", "ascii": "cp1252"}  # as every browser takes them
+_CP1252_LACKS = frozenset(b"\x81\x8d\x8f\x90\x9d")
 _ASCII = bytes(range(0x20, 0x7F))
 
 
@@ -123,6 +125,8 @@ def _read_text(data: bytes, make: Callable[[str], Page], encoding: str = "utf-8"
     for one, marked in _MARKS:
         if data.startswith(one):
             mark, encoding = one, marked
+    if encoding == "cp1252" and not _CP1252_LACKS.isdisjoint(data):
+        encoding = "iso8859-1"
     try:
         text = data[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
@@ -135,6 +139,7 @@ def _charset(data: bytes) -> str:
     declared = _CHARSET.search(data, 0, _CHARSET_BYTES)
     try:
         name = codecs.lookup(declared[1].decode() if declared else "utf-8").name
+        name = _MEANT.get(name, name)
         # It said so in ASCII; and some of Python's codecs are no character sets at all.
         return name if "escape" not in name and _ASCII.decode(name) == _ASCII.decode("ascii") else "utf-8"
     except (LookupError, ValueError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -29,7 +30,7 @@ class Sampling:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if self.temperature <= 0:
+        if not 0 < self.temperature < math.inf:
             raise ConfigError(
                 f"temperature is {self.temperature}, expected a number above 0: "
                 f"for the likeliest translation leave sampling away"
@@ -38,6 +39,8 @@ class Sampling:
             raise ConfigError(f"top_k is {self.top_k}, expected at least 0, which means all pieces")
         if not 0 < self.top_p <= 1:
             raise ConfigError(f"top_p is {self.top_p}, expected a share above 0, up to 1, which means all pieces")
+        if not 0 <= self.seed < 2**32:
+            raise ConfigError(f"seed is {self.seed}, expected a number from 0 up to, not including, {2**32}")
 
 
 @dataclass(frozen=True, kw_only=True)

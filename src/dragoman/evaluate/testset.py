@@ -38,7 +38,8 @@ class TestSet:
     def swapped(self) -> "TestSet":
         """The other way round: the first reference is the source, the source the one reference."""
         sources = tuple(references[0] for references in self.references)
-        return TestSet(self.name, sources, tuple((source,) for source in self.sources), self.languages[::-1])
+        languages = self.languages if self.languages == UNKNOWN else self.languages[::-1]
+        return TestSet(self.name, sources, tuple((source,) for source in self.sources), languages)
 
 
 def read_test_set(corpus: CorpusConfig, limit: int = 0) -> TestSet:

@@ -17,7 +17,7 @@ from dragoman.interop.parity import LONGEST, Parity, Runner, Threshold, check, m
 from dragoman.interop.torch_runner import TorchRunner
 from dragoman.recipe import CorpusConfig
 from dragoman.settings import nearest
-from dragoman.text.corpus import Fault, read_records
+from dragoman.text.corpus import read_pairs
 from dragoman.text.metrics import corpus_scores
 
 Pairs = Sequence[tuple[str, str]]
@@ -55,7 +55,7 @@ def export(
     require("torch", "train", "checking an exported model")
     if output.exists():
         raise BundleError(f"{output} is there already: give a new folder with --output")
-    pairs = _pairs(test) if test else []
+    pairs = _pairs(test, bundle.languages[0]) if test else []
     output.parent.mkdir(parents=True, exist_ok=True)
     staging = Path(tempfile.mkdtemp(prefix=f".{output.name}.", suffix=".partial", dir=output.parent))
     try:
@@ -148,11 +148,9 @@ def _with_bleu(parity: Parity, bundle: Bundle, exact: Runner, other: Runner, pai
     )
 
 
-def _pairs(path: str) -> Pairs:
-    pairs = [(one.source, one.target) for one in read_records(CorpusConfig(path=path)) if not isinstance(one, Fault)]
-    if not pairs:
-        raise ConfigError(f"{path} has no pairs to test on: give a TSV, TMX or JSON lines file")
-    return pairs
+def _pairs(path: str, languages: tuple[str, str]) -> Pairs:
+    corpus = CorpusConfig(path=path, languages="-".join(language.replace("-", "_") for language in languages))
+    return [(pair.source, pair.target) for pair in read_pairs(corpus)]
 
 
 def _readme(bundle: Bundle, format: Format, example: str, parity: Parity) -> str:

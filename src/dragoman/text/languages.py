@@ -48,17 +48,25 @@ def languages_of_names(path: str, target_path: str = "") -> tuple[str, str] | No
 def matching_direction(
     known: Sequence[tuple[str, str]], source: str | None, target: str | None
 ) -> tuple[str, str] | None:
-    """The first direction that somebody may mean: as it is written, or else without regard to case and region.
+    """The first direction that somebody may mean: without regard to case, or else to region.
 
     >>> matching_direction([("en", "fr"), ("fr", "en")], None, "en-GB")
     ('fr', 'en')
     """
-    bare = [language and re.split("[-_]", language)[0].lower() for language in (source, target)]
-    for asked in ((source, target), bare):
+    for plain in (_without_case, _without_region):
         for direction in known:
-            if all(one in (None, language) for one, language in zip(asked, direction, strict=True)):
+            wanted = zip((source, target), direction, strict=True)
+            if all(asked is None or plain(asked) == plain(language) for asked, language in wanted):
                 return direction
     return None
+
+
+def _without_case(language: str) -> str:
+    return language.replace("-", "_").lower()
+
+
+def _without_region(language: str) -> str:
+    return _without_case(language).partition("_")[0]
 
 
 def _where_names_differ(source_name: str, target_name: str) -> tuple[str, str] | None:

@@ -7,13 +7,16 @@ found as whole words, whatever their case; of terms that overlap the longest cou
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.errors import DataError
 from dragoman.text.lines import lines_of, place
 from dragoman.text.sentences import SPACELESS
+
+_LETTER = re.compile("(?s:.)[\u0300-\u036f]*")  # with the marks on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +27,22 @@ class Term:
     target: str
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a term stands in a sentence."""
+
+    start: int
+    end: int
+    term: Term
+
+
 class Glossary:
     """Terms, and how they are found in a sentence."""
 
     def __init__(self, terms: Iterable[Term]) -> None:
         self._terms = {_fold(term.source): term for term in terms}
         longest_first = sorted(self._terms, key=len, reverse=True)
-        alternatives = "|".join(re.escape(source).replace(r"\ ", r"\s+") for source in longest_first)
-        self._pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE) if longest_first else None
+        self._pattern = re.compile("|".join(map(_whole, longest_first))) if longest_first else None
 
     def __len__(self) -> int:
         return len(self._terms)
@@ -53,45 +64,40 @@ class Glossary:
 
     def find(self, sentence: str) -> tuple[Term, ...]:
         """The terms of a sentence, each once, in order."""
+        return tuple(dict.fromkeys(place.term for place in self.places(sentence)))
+
+    def places(self, sentence: str) -> tuple[Place, ...]:
+        """Where terms stand in a sentence, in order; a letter may be several when its case does not count."""
         if self._pattern is None:
             return ()
-        found = (self._terms.get(_fold(match[0])) for match in self._pattern.finditer(sentence))
-        return tuple(dict.fromkeys(term for term in found if term is not None))
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a term stands in a sentence."""
-
-    start: int
-    end: int
-    term: Term
-
-
-def find_places(terms: Sequence[Term], sentence: str) -> tuple[Place, ...]:
-    """Where these terms of a sentence stand, in order; a letter may be several when its case does not count."""
-    if not terms:
-        return ()
-    letters: list[str] = []
-    origins: list[int] = []
-    for at, char in enumerate(sentence):
-        folded = " " if char.isspace() else char.casefold()
-        if folded != " " or letters[-1:] != [" "]:
-            letters += folded
-            origins += [at] * len(folded)
-    by_source = {_fold(term.source): term for term in terms}
-    alternatives = "|".join(map(re.escape, sorted(by_source, key=len, reverse=True)))
-    found = re.finditer(rf"(?<!\w)(?:{alternatives})(?!\w)", "".join(letters))
-    return tuple(Place(origins[match.start()], origins[match.end() - 1] + 1, by_source[match[0]]) for match in found)
+        letters: list[str] = []
+        origins: list[tuple[int, int]] = []
+        for match in _LETTER.finditer(sentence):
+            folded = " " if match[0].isspace() else _fold_letter(match[0])
+            if folded != " " or letters[-1:] != [" "]:
+                letters += folded
+                origins += [match.span()] * len(folded)
+        return tuple(
+            Place(origins[found.start()][0], origins[found.end() - 1][1], self._terms[found[0]])
+            for found in self._pattern.finditer("".join(letters))
+        )
 
 
 def is_used(term: Term, target: str) -> bool:
     """Whether a translation has the target term, as whole words if its script has spaces, whatever their case."""
-    wanted = _fold(term.target)
+    return re.search(_whole(_fold(term.target)), _fold(target)) is not None
+
+
+def _whole(wanted: str) -> str:
+    """A pattern for whole words, where the script has spaces between them."""
     before = "" if SPACELESS.match(wanted[:1]) else r"(?<!\w)"
     after = "" if SPACELESS.match(wanted[-1:]) else r"(?!\w)"
-    return re.search(before + re.escape(wanted) + after, _fold(target)) is not None
+    return before + re.escape(wanted) + after
 
 
 def _fold(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return " ".join(_fold_letter(text).split())
+
+
+def _fold_letter(text: str) -> str:
+    return unicodedata.normalize("NFC", text).casefold()

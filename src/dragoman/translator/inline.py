@@ -76,7 +76,7 @@ def place(pieces: Sequence[Piece], translation: Translation | str) -> list[Piece
         if sentence.target == source:
             placed += _without(pieces, before, last + 1, moved)
         else:
-            own = _own(partners, before, first, last, after)
+            own = _own(pieces, partners, before, first, last, after)
             moved |= own
             placed += _without(pieces, before, first, moved)
             if sentence.space_before:
@@ -187,8 +187,11 @@ def _pair(pieces: Sequence[Piece]) -> dict[int, int]:
     return partners
 
 
-def _own(partners: dict[int, int], before: int, first: int, last: int, after: int) -> set[int]:
-    """The tags around a sentence's pieces that are of elements which begin or end within it, and are all in it."""
+def _own(pieces: Sequence[Piece], partners: dict[int, int], before: int, first: int, last: int, after: int) -> set[int]:
+    """The tags around a sentence's pieces that are of elements which begin or end within it, and are all in it.
+
+    An image, say, that stands between such a tag and the sentence is in the element, and goes with it.
+    """
     own: set[int] = set()
     for at in range(before, first):
         other = partners.get(at, -1)
@@ -198,7 +201,8 @@ def _own(partners: dict[int, int], before: int, first: int, last: int, after: in
         other = partners.get(at, after)
         if first <= other < last:
             own.add(at)
-    return own
+    between = [*range(min(own, default=first), first), *range(last + 1, max(own, default=last) + 1)]
+    return own | {at for at in between if not pieces[at].text}
 
 
 def _tree(

@@ -24,7 +24,7 @@ from dragoman.recipe import SearchConfig
 from dragoman.text.sentences import SPACELESS, Segment, frame, rebuild, split_long
 from dragoman.translator.carry import find_verbatims
 from dragoman.translator.drafts import Draft, Scribe, Sentence, confidence, find_problems
-from dragoman.translator.glossary import Place, find_places
+from dragoman.translator.glossary import Glossary, Place
 
 _LOG = logging.getLogger("dragoman.translator")
 _WIDER, _CONSTRAINED_BEAM = 5, 8
@@ -165,7 +165,7 @@ def _with_terms(sentence: Sentence, scribe: Scribe) -> list[Segment]:
 def _around_terms(sentence: Sentence, scribe: Scribe) -> list[Segment]:
     """The sentence with what the glossary says in place of its terms as parts that stay, as addresses do."""
     fixed = [(one.start, one.end, one.text) for one in find_verbatims(sentence.text)]
-    for place in find_places(sentence.terms, sentence.text):
+    for place in Glossary(sentence.terms).places(sentence.text):
         if all(place.end <= start or end <= place.start for start, end, _ in fixed):
             fixed.append((place.start, place.end, _as_written(place, sentence.text)))
     return _between(sentence.text, sorted(fixed))
