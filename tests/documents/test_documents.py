@@ -239,6 +239,28 @@ def test_a_paragraph_of_nothing_but_one_thing_takes_no_time(part: str) -> None:
     document.render([f"{text} more" for text in document.texts])
 
 
+@pytest.mark.parametrize("kind", ["commentRange", "bookmark"])
+def test_a_range_does_not_end_before_it_begins(kind: str) -> None:
+    start, end = f'<w:{kind}Start w:name="x" w:id="7"/>', f'<w:{kind}End w:id="7"/>'
+    data = docx(f"<w:p>{run('one ')}{start}{run('two three')}{end}{run(' four')}</w:p>")
+    text = unpack(translated("a.docx", data))["word/document.xml"].decode()
+    assert "FOUR" in text
+    assert 0 <= text.find(start) < text.find(end)
+
+
+def test_an_odt_range_does_not_end_before_it_begins() -> None:
+    start, end = '<text:bookmark-start text:name="x"/>', '<text:bookmark-end text:name="x"/>'
+    text = unpack(translated("a.odt", odt(f"<text:p>one {start}two three{end} four</text:p>")))["content.xml"].decode()
+    assert "FOUR" in text
+    assert 0 <= text.find(start) < text.find(end)
+
+
+def test_the_properties_of_an_element_stay_its_first() -> None:
+    tag = '<w:smartTag w:element="date"><w:smartTagPr><w:attr w:name="a"/></w:smartTagPr>'
+    data = docx(f"<w:p>{run('one ')}{tag}{run('two three')}</w:smartTag>{run(' four')}</w:p>")
+    assert tag in unpack(translated("a.docx", data))["word/document.xml"].decode()
+
+
 def test_a_part_that_is_listed_often_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     files = unpack(docx(f"<w:p>{run('one two')}</w:p>"))
     types = files["[Content_Types].xml"]

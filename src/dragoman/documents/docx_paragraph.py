@@ -116,7 +116,8 @@ class ParagraphReader:
     def _inside(self, at: int, after: int) -> tuple[int, int] | None:
         """Where the runs are within an element that is around runs; None if it is another one."""
         if self._part.tokens[at].name in self._wrappers:
-            return at + 1, after - 1
+            begins_with_its_properties = self._is(at + 1, "smartTagPr", "customXmlPr")
+            return self._part.stop(at + 1) if begins_with_its_properties else at + 1, after - 1
         if self._is(at, "sdt"):
             for start, stop in self._part.children(at + 1, after - 1):
                 if self._is(start, "sdtContent") and self._part.tokens[start].kind == "open":

@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 from dragoman.documents.archive import Archive, XmlText
 from dragoman.errors import DataError
 from dragoman.translator.inline import Piece, has_inner_tags, place, text_of
-from dragoman.translator.markup_tokens import Token, tokenize
+from dragoman.translator.markup_tokens import Token, attributes, tokenize
 from dragoman.translator.markup_tree import End, element_ends
 from dragoman.translator.placement import PLACEHOLDER
 from dragoman.translator.translation import Translation
 
+_RANGE_MARK = re.compile(r"<([\w:]+?)-?(?:Range)?([Ss]tart|[Ee]nd)\b")
 _KEY = re.compile("\0(\\d+)\0")  # XML cannot have the character
 _MOST_NESTED = 16
 _WORDS = re.compile(r"[\w'’-]+(?: [\w'’-]+){0,4}")
@@ -99,7 +100,8 @@ class Part:
         done: list[str] = []
         for parts in (*self.nested, self.parts):
             texts = [
-                part if isinstance(part, str) else write(place(part.pieces, next(translations)), part) for part in parts
+                part if isinstance(part, str) else write(_in_order(place(part.pieces, next(translations))), part)
+                for part in parts
             ]
             done.append(_KEY.sub(lambda key: done[int(key[1])], "".join(texts)))
         return self.xml.encode(done[-1])
@@ -129,6 +131,22 @@ class OfficeDocument:
         remaining = iter(translations)
         contents = {name: part.render(remaining, self.write) for name, part in self.parts.items()}
         return self.archive.with_contents(contents)
+
+
+def _in_order(pieces: list[Piece]) -> list[Piece]:
+    """The pieces, where no range (of a comment, say) ends before it begins, though its words may have changed places."""
+    ends: dict[tuple[str, str], int] = {}
+    for at, piece in enumerate(pieces):
+        mark = _RANGE_MARK.match(piece.raw) if piece.kind == "atom" else None
+        if mark is None:
+            continue
+        told = {name.rpartition(":")[2]: value for name, value in attributes(piece.raw).items()}
+        key = mark[1], next((told[name] for name in ("id", "change-id", "name") if name in told), "")
+        if mark[2].lower() == "end":
+            ends[key] = at
+        elif key in ends:
+            pieces[ends[key]], pieces[at] = piece, pieces[ends[key]]
+    return pieces
 
 
 def has_letters(pieces: Sequence[Piece]) -> bool:
