@@ -134,7 +134,7 @@ class OfficeDocument:
 
 
 def _in_order(pieces: list[Piece]) -> list[Piece]:
-    """The pieces, where no range (of a comment, say) ends before it begins, though its words may have changed places."""
+    """The pieces, where no range (of a comment, say) ends before it begins, though words changed places."""
     ends: dict[tuple[str, str], int] = {}
     for at, piece in enumerate(pieces):
         mark = _RANGE_MARK.match(piece.raw) if piece.kind == "atom" else None
