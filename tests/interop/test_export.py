@@ -14,7 +14,7 @@ import transformers
 from dragoman.bundle import Bundle, state_to_weights
 from dragoman.engine.engine import DecodeOptions
 from dragoman.engine.torch_engine import TorchEngine
-from dragoman.errors import BundleError, ConfigError
+from dragoman.errors import BundleError, ConfigError, DataError
 from dragoman.interop import ctranslate2_export, marian_export
 from dragoman.interop.export import export
 from dragoman.interop.marian_import import import_marian
@@ -227,7 +227,7 @@ def test_mistakes_are_told_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="ours is there already: give a new folder with --output"):
         export(bundle, tmp_path / "ours", "ctranslate2")
     (tmp_path / "empty.fr-en.tsv").write_text("one column\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="has no pairs to test on"):
+    with pytest.raises(DataError, match=r"empty.fr-en.tsv:1: one column, expected source<TAB>target"):
         export(bundle, tmp_path / "out", "ctranslate2", test=str(tmp_path / "empty.fr-en.tsv"))
     assert not (tmp_path / "out").exists()
 

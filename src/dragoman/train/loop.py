@@ -135,9 +135,8 @@ class Loop:
             # Ranks average their gradients, and the loss is a sum: so times ranks, divided by everyone's pieces.
             (loss.smoothed * (world.size / num_tokens)).backward()
             plain += loss.plain
-        plain = world.sum(plain)
+        plain, rate = world.sum(plain), learning_rate(step, config, self.d_model, self.progress.total_steps)
         norm = whole(nn.utils.clip_grad_norm_(self.parameters, config.clip_norm or math.inf, foreach=True))
-        rate = learning_rate(step, config, self.d_model, self.progress.total_steps)
         finite = math.isfinite(norm.item()) and math.isfinite(plain.item())
         if finite:
             set_learning_rate(self.optimizers, rate)
