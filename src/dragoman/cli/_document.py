@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli._files import write_bytes
+from dragoman.cli._idle import refuse_idle
 from dragoman.cli._translations import Warnings, progress
 from dragoman.errors import ConfigError, DataError
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from dragoman.documents import Document
     from dragoman.translator import TranslateOptions, Translator
 
-_IDLE = {"as_json": "--json", "align": "--align", "alternatives": "--alternatives"}
 _PACKED = (".docx", ".odt")
 
 
@@ -27,10 +27,11 @@ def read_document(options: dict[str, Any]) -> Document:
 
     name: str = options["input_path"]
     extension, output = Path(bare_name(name)).suffix.lower(), options["output_path"]
-    for option, flag in _IDLE.items():
-        if options[option]:
-            instead = ", or give --format html" if extension in (".html", ".htm") else ""
-            raise ConfigError(f"{flag} has no place in a {extension} document: leave it out{instead}")
+    instead = ", or give --format html" if extension in (".html", ".htm") else ""
+    refuse_idle(
+        {"--json": options["as_json"], "--align": options["align"], "--alternatives": options["alternatives"]},
+        f"has no place in a {extension} document: leave it out{instead}",
+    )
     if output is None and extension in _PACKED and sys.stdout.isatty():
         raise ConfigError(f"a {extension} document is no text for a terminal: give --output FILE")
     if output is not None and output.suffix.lower() != extension:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 
 from dragoman.cli._behaviour import evaluate_behaviour
 from dragoman.cli._files import check_place, write_text
+from dragoman.cli._idle import refuse_idle
 from dragoman.cli._scoring import (
     TOKENIZE,
     Model,
@@ -77,7 +77,7 @@ def command(
     if bool(model) == bool(hypotheses):
         raise ConfigError("expected one thing to evaluate: give --model MODEL, or --hypotheses FILE")
     if hypotheses:
-        _refuse_idle(
+        refuse_idle(
             {"--beam": beam, "--engine": engine, "--compute-type": compute_type},
             "does nothing to an output that exists already: leave it out, or give --model",
         )
@@ -85,12 +85,12 @@ def command(
         raise ConfigError(f"{'--behaviour' if behaviour else '--record'} is about a model: give --model")
     given = (test_file, source_file, target_file, source_language, target_language, limit, swap)
     if behaviour:
-        _refuse_idle(
+        refuse_idle(
             {"--report": report, "--output": output, "--lowercase": lowercase, "--tokenize": tokenize != TOKENIZE},
             "does nothing with --behaviour, which scores no output: leave one of them out",
         )
         if not (test_file or source_file):
-            _refuse_idle(
+            refuse_idle(
                 {"--swap": swap, "--limit": limit, "--target": target_file},
                 "is about a test set, and none is given: leave it out, or give --test",
             )
@@ -127,13 +127,6 @@ def command(
         from dragoman.bundle.recording import record
 
         record(opened.bundle, scores=evaluation.for_card("-".join(opened.direction)))
-
-
-def _refuse_idle(given: Mapping[str, object], why: str) -> None:
-    """An option that would be ignored is a mistake that somebody wants to know of."""
-    for name, value in given.items():
-        if value:
-            raise ConfigError(f"{name} {why}")
 
 
 def print_evaluation(evaluation: Evaluation, console: Console) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from dragoman.cli._files import check_place
+from dragoman.cli._idle import refuse_idle
 from dragoman.cli._model import find_model
 from dragoman.cli._translations import Warnings, draw, json_line, line, progress
 from dragoman.errors import ConfigError, DataError
@@ -131,13 +132,12 @@ def _check(options: dict[str, Any]) -> None:
     for name in ("input", "output"):
         if options["words"] and options[f"{name}_path"]:
             raise ConfigError(f"TEXT and --{name} FILE are given, expected one of them")
-    for idle, given, why in (
-        ("--align", options["align"] and options["output_path"], "draws on the terminal, --output is a file"),
-        ("--beam", options["beam"] and options["sample"], "is of a search, --sample draws"),
-        ("--no-guards", options["no_guards"] and options["glossary_path"], "checks nothing, --glossary must be"),
-    ):
-        if given:
-            raise ConfigError(f"{idle} {why}: leave one of them out")
+    if options["output_path"]:
+        refuse_idle({"--align": options["align"]}, "draws on the terminal, --output is a file: leave one of them out")
+    if options["sample"]:
+        refuse_idle({"--beam": options["beam"]}, "is of a search, --sample draws: leave one of them out")
+    if options["glossary_path"]:
+        refuse_idle({"--no-guards": options["no_guards"]}, "checks nothing, --glossary must be: leave one of them out")
     try:
         " ".join(options["words"]).encode()
     except UnicodeEncodeError as error:
