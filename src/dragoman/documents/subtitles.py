@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dragoman.translator.inline import Piece, has_inner_tags, place, text_of
+from dragoman.translator.inline import Interleaved, Piece, Unit, place
 from dragoman.translator.translation import Translation
 
 _TIMES = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+")
@@ -18,32 +18,17 @@ _SENTENCE_END = re.compile(r"[.!?…♪♫\])][\"'”’»]*+(?:</?\w++[^<>]*+>)
 _LINE_END = re.compile(r"((?:(?<![ \t])[ \t]++)?[\r\n]++[ \t]*+)")
 
 
-@dataclass(frozen=True)
-class Subtitles:
+@dataclass(frozen=True, slots=True)
+class Subtitles(Interleaved):
     """What stays, and in between the texts of cues, each with the number of lines that it has."""
 
-    parts: tuple[str | tuple[Piece, ...], ...]
-
-    @property
-    def units(self) -> tuple[tuple[Piece, ...], ...]:
-        return tuple(part for part in self.parts if not isinstance(part, str))
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return tuple(map(text_of, self.units))
-
-    @property
-    def needs_alignment(self) -> bool:
-        return any(map(has_inner_tags, self.units))
-
     def render(self, translations: Sequence[Translation | str]) -> str:
-        remaining = iter(translations)
-        return "".join(part if isinstance(part, str) else _render(part, next(remaining)) for part in self.parts)
+        return self.fill(translations, _render)
 
 
 def read_subtitles(text: str) -> Subtitles:
     """The cues of a SubRip file. What stands outside of cues stays."""
-    parts: list[str | tuple[Piece, ...]] = []
+    parts: list[str | Unit] = []
     cue: list[str] | None = None
     for line in (match[0] for match in _LINE.finditer(text)):
         if cue is not None and line.strip() and not _TIMES.match(line):
@@ -60,7 +45,7 @@ def read_subtitles(text: str) -> Subtitles:
     return Subtitles((*parts, *_units(cue or [])))
 
 
-def _units(lines: Sequence[str]) -> Iterator[str | tuple[Piece, ...]]:
+def _units(lines: Sequence[str]) -> Iterator[str | Unit]:
     """The texts of a cue: lines of one speaker, until one of them ends a sentence."""
     group: list[str] = []
     for number, line in enumerate(lines):
@@ -71,7 +56,7 @@ def _units(lines: Sequence[str]) -> Iterator[str | tuple[Piece, ...]]:
             group = []
 
 
-def _unit(text: str) -> Iterator[str | tuple[Piece, ...]]:
+def _unit(text: str) -> Iterator[str | Unit]:
     body = text.rstrip("\r\n \t")
     pieces: list[Piece] = []
     start = 0
@@ -95,7 +80,7 @@ def _plain(text: str) -> list[Piece]:
     return [Piece("text", part, " " if index % 2 else part) for index, part in enumerate(parts) if part]
 
 
-def _render(unit: Sequence[Piece], translation: Translation | str) -> str:
+def _render(unit: Unit, translation: Translation | str) -> str:
     placed = place(unit, translation)
     if all(piece.kind != "new" for piece in placed):
         return "".join(piece.raw for piece in placed)

@@ -10,11 +10,12 @@ tags go.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
+from dragoman.errors import DataError
 from dragoman.translator.fitting import Span
 from dragoman.translator.placement import arrange
 from dragoman.translator.translation import Link, Translation
@@ -35,6 +36,37 @@ class Piece:
     raw: str
     text: str = ""
     name: str = ""
+
+
+Unit = tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interleaved:
+    """What stays of a document, as it stands there, and in between the units to translate."""
+
+    parts: tuple[str | Unit, ...]
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        return tuple(part for part in self.parts if not isinstance(part, str))
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts to translate, without tags."""
+        return tuple(map(text_of, self.units))
+
+    @property
+    def needs_alignment(self) -> bool:
+        """Whether there are tags inside texts, which only an alignment puts on the right words."""
+        return any(map(has_inner_tags, self.units))
+
+    def fill(self, translations: Sequence[Translation | str], write: Callable[[Unit, Translation | str], str]) -> str:
+        """The document with the translations of its texts, one each, in order."""
+        if len(translations) != len(self.units):
+            raise DataError(f"{len(translations)} translations for {len(self.units)} texts: give one a text")
+        remaining = iter(translations)
+        return "".join(part if isinstance(part, str) else write(part, next(remaining)) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)

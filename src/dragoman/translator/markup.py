@@ -15,40 +15,18 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from dragoman.errors import DataError
-from dragoman.translator.inline import Piece, has_inner_tags, place, text_of
+from dragoman.translator.inline import Interleaved, Piece, Unit, place
 from dragoman.translator.markup_units import Rules, read_units
 from dragoman.translator.translation import Translation
 
-Unit = tuple[Piece, ...]
-
 
 @dataclass(frozen=True, slots=True)
-class Markup:
-    """A page: what stays, and in between units to translate."""
-
-    parts: tuple[str | Unit, ...]
-
-    @property
-    def units(self) -> tuple[Unit, ...]:
-        return tuple(part for part in self.parts if not isinstance(part, str))
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The texts to translate, without tags."""
-        return tuple(map(text_of, self.units))
-
-    @property
-    def needs_alignment(self) -> bool:
-        """Whether there are tags inside texts, which only an alignment puts on the right words."""
-        return any(map(has_inner_tags, self.units))
+class Markup(Interleaved):
+    """A page."""
 
     def render(self, translations: Sequence[Translation | str]) -> str:
         """The page with the translations of its texts, one each, in order; bare texts are aligned by position."""
-        if len(translations) != len(self.units):
-            raise DataError(f"{len(translations)} translations for {len(self.units)} texts: give one a text")
-        remaining = iter(translations)
-        return "".join(part if isinstance(part, str) else _render(part, next(remaining)) for part in self.parts)
+        return self.fill(translations, _render)
 
     def assemble(self, translations: Sequence[Translation]) -> Translation:
         """The translation of the page as a whole: what is known of its texts, and its own alternatives."""
