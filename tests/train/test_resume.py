@@ -99,3 +99,49 @@ def test_a_folder_with_a_run_is_not_overwritten(corpus: Path, uninterrupted: Pat
     refused = run(train_command(corpus, uninterrupted, *MORE), tmp_path)
     assert refused.returncode == 2
     assert "holds a training run already: add --resume to go on with it, or choose another --output" in refused.stderr
+
+
+def test_a_run_whose_rate_does_not_know_its_end_may_be_given_another(corpus: Path, tmp_path: Path) -> None:
+    def command(output: str, steps: int) -> list[str]:
+        settings = ("train.schedule=inverse-sqrt", "train.validate_steps=10", f"train.max_steps={steps}")
+        return train_command(corpus, tmp_path / output, *(word for one in settings for word in ("--set", one)))
+
+    assert run(command("whole", 30), tmp_path / "cache").returncode == 0
+    assert run(command("longer", 20), tmp_path / "cache").returncode == 0
+    assert weights_hash(tmp_path / "longer") != weights_hash(tmp_path / "whole")
+    more = run([*command("longer", 30), "--resume"], tmp_path / "cache")
+    assert more.returncode == 0, more.stderr
+    assert weights_hash(tmp_path / "longer") == weights_hash(tmp_path / "whole")
+    assert (
+        json.loads((tmp_path / "longer" / "run" / "run.json").read_text())["plan"]["recipe"]["train"]["max_steps"] == 30
+    )
+    too_few = run([*command("longer", 25), "--resume"], tmp_path / "cache")
+    assert too_few.returncode == 2
+    assert "the run is at step 30 already, it cannot end at step 25" in too_few.stderr
+
+
+@pytest.mark.slow
+def test_an_end_may_move_until_the_rate_falls_towards_it(corpus: Path, uninterrupted: Path, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        train_command(corpus, tmp_path / "model", *MORE, "--set", "train.max_steps=4000"),
+        env=environment(tmp_path / "cache"), stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait_for_step(tmp_path / "model", 10, process)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 130
+    resumed = [*train_command(corpus, tmp_path / "model", *MORE), "--resume"]
+    finished = run(resumed, tmp_path / "cache")
+    assert finished.returncode == 0, finished.stderr
+    assert weights_hash(tmp_path / "model") == weights_hash(uninterrupted)
+    too_late = run([*resumed, "--set", "train.max_steps=200"], tmp_path / "cache")
+    assert too_late.returncode == 2
+    assert "at step 90 the learning rate is" in too_late.stderr
+    assert "go on from that model with --init" in too_late.stderr
+
+
+def test_a_budget_leaves_the_end_to_the_clock(corpus: Path, tmp_path: Path) -> None:
+    command = [*train_command(corpus, tmp_path / "model", "--budget", "20s"), "--set", "train.max_steps=20"]
+    assert run(command, tmp_path / "cache").returncode == 0
+    refused = run([*command, "--resume", "--set", "train.max_steps=30"], tmp_path / "cache")
+    assert refused.returncode == 2
+    assert "the run has a budget, so the clock says where it ends" in refused.stderr

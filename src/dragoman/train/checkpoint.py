@@ -69,8 +69,16 @@ def load(path: Path) -> tuple[dict[str, Tensor], Progress]:
     """The tensors and the progress of a checkpoint."""
     try:
         with safetensors.safe_open(path, framework="pt") as file:
-            progress = fill(Progress, json.loads((file.metadata() or {})["progress"]))
-            return {name: file.get_tensor(name) for name in file.keys()}, progress  # noqa: SIM118
+            return {name: file.get_tensor(name) for name in file.keys()}, read_progress(path)  # noqa: SIM118
+    except (OSError, safetensors.SafetensorError) as error:
+        raise TrainingError(f"{path} is not a whole checkpoint: {error}") from error
+
+
+def read_progress(path: Path) -> Progress:
+    """The progress of a checkpoint alone."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            return fill(Progress, json.loads((file.metadata() or {})["progress"]))
     except (OSError, KeyError, ValueError, safetensors.SafetensorError) as error:
         raise TrainingError(f"{path} is not a whole checkpoint: {error}") from error
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.recipe import Recipe
@@ -14,6 +15,7 @@ from dragoman.settings import differences, fill, read, to_mapping
 from dragoman.text.corpus import content_hash
 from dragoman.train import checkpoint
 from dragoman.train.plan import Plan
+from dragoman.train.schedule import learning_rate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +89,38 @@ class RunFile:
             "data": content_hash(request.recipe.data.train),
             "plan": plan.to_mapping(),
         }
+        self._store(values)
+
+    def end_at(self, steps: int) -> None:
+        """Give the run another end, if all steps so far would have had the same rates with that one."""
+        values = read(self.path)
+        asked, plan = self._understand(values)
+        if steps == asked.train.max_steps:
+            return
+        if values["budget_seconds"]:
+            raise TrainingError("the run has a budget, so the clock says where it ends: train.max_steps cannot change")
+        found = checkpoint.latest(self.path.parent)
+        if found:
+            self._check_end(steps, checkpoint.read_progress(found), plan.recipe)
+        for recipe in (values["asked"], values["plan"]["recipe"]):
+            recipe["train"]["max_steps"] = steps
+        self._store(values)
+
+    @staticmethod
+    def _check_end(steps: int, progress: checkpoint.Progress, recipe: Recipe) -> None:
+        if steps <= progress.step:
+            raise TrainingError(f"the run is at step {progress.step} already, it cannot end at step {steps}")
+        before, after = (
+            learning_rate(progress.step, recipe.train, recipe.model.d_model, end)
+            for end in (progress.total_steps, steps)
+        )
+        if before != after:
+            raise TrainingError(
+                f"at step {progress.step} the learning rate is {before:.2g}, in a run of {steps} steps it would be "
+                f"{after:.2g}: keep to {progress.total_steps} steps, and go on from that model with --init"
+            )
+
+    def _store(self, values: dict[str, Any]) -> None:
         temporary = self.path.with_suffix(".part")
         temporary.write_text(json.dumps(values, indent=1), encoding="utf-8")
         os.replace(temporary, self.path)
@@ -94,11 +128,7 @@ class RunFile:
     def read(self, request: Request) -> tuple[Request, Plan]:
         """The run as it was begun; a `TrainingError` if what is asked for now is something else."""
         values = read(self.path)
-        try:
-            asked = fill(Recipe, values["asked"])
-            plan = Plan.from_mapping(values["plan"])
-        except (ConfigError, KeyError, TypeError) as error:
-            raise TrainingError(f"{self.path} cannot be resumed by this version: {error}") from error
+        asked, plan = self._understand(values)
         if request.recipe.data.train and all(corpus.path != "-" for corpus in request.recipe.data.train):
             changed = differences(asked, request.recipe)
             if changed:
@@ -114,3 +144,9 @@ class RunFile:
         if content_hash(asked.data.train) != values["data"]:
             raise TrainingError("the training data have changed since the run began: start anew in another --output")
         return begun, plan
+
+    def _understand(self, values: dict[str, Any]) -> tuple[Recipe, Plan]:
+        try:
+            return fill(Recipe, values["asked"]), Plan.from_mapping(values["plan"])
+        except (ConfigError, KeyError, TypeError) as error:
+            raise TrainingError(f"{self.path} cannot be resumed by this version: {error}") from error

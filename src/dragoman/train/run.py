@@ -72,7 +72,10 @@ def train_model(
 
 def _begin(request: Request, run_file: RunFile, resume: bool, journal: Journal, world: World) -> None:
     """Leave a run file that says what to train: the one that is there, or that of a new plan."""
-    if not run_file.exists():
+    if run_file.exists():
+        if request.recipe.train.max_steps:
+            run_file.end_at(request.recipe.train.max_steps)
+    else:
         if resume:
             journal.say("there is nothing to resume yet: starting from the beginning")
         request, plan = _look_and_plan(request, run_file.path.parent, journal, world)
@@ -144,7 +147,10 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     total_steps = recipe.train.max_steps if request.budget_seconds or not most_steps else most_steps
     fresh = Progress(total_steps=total_steps, seconds=time.monotonic() - started)
     tensors, progress = checkpoint.load(found) if found else ({}, fresh)
-    if progress.finished in ("interrupted", ""):
+    if not request.budget_seconds:
+        progress = progress.with_(total_steps=total_steps)
+    reopened = progress.finished == "finished" and progress.step < progress.total_steps
+    if progress.finished == "interrupted" or reopened:
         progress = progress.with_(finished="")
     journal.start(progress, model, prepared, recipe, world, precision, compiled)
     loop = Loop(
