@@ -16,6 +16,7 @@ from dragoman.config import PRESETS, ModelConfig
 from dragoman.errors import BundleError
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import SearchConfig
+from dragoman.text.known_words import KnownWords
 from tiny_bundle import tiny_config, tiny_model, tiny_tokenizer, write_tiny_bundle
 
 SHAPES: list[dict[str, Any]] = [
@@ -115,7 +116,22 @@ def test_a_second_write_replaces_the_first_and_leaves_other_files(tmp_path: Path
     assert {path.name for path in tmp_path.iterdir()} == names
 
 
+def test_a_model_tells_which_words_it_has_met(tmp_path: Path) -> None:
+    known = KnownWords.collect([("Où habite Tom ?", "Where does Tom live?")] * 20)
+    bundle = write_tiny_bundle(tmp_path, known_words=known)
+    assert bundle.known_words == known
+    # Another model in this place has not met them.
+    assert write_tiny_bundle(tmp_path).known_words is None
+
+
 # Every way to be damaged
+
+
+def test_known_words_that_are_damaged(tmp_path: Path) -> None:
+    bundle = write_tiny_bundle(tmp_path, known_words=KnownWords.collect([("a", "b")]))
+    (tmp_path / "words.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(BundleError, match=r"words\.json cannot be understood: .*: copy or train the model again"):
+        bundle.known_words  # noqa: B018
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from dragoman.bundle import Bundle, state_to_weights
 from dragoman.config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import SearchConfig, TokenizerConfig
+from dragoman.text.known_words import KnownWords
 from dragoman.text.tokenizer import Tokenizer
 
 SYLLABLES = ("ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru")
@@ -65,6 +66,7 @@ def write_tiny_bundle(
     languages: tuple[str, ...] = (),
     seed: int = 1,
     search: SearchConfig | None = None,
+    known_words: KnownWords | None = None,
     scorecard: dict[str, Any] | None = None,
     **changes: Any,
 ) -> Bundle:
@@ -78,6 +80,7 @@ def write_tiny_bundle(
         tokenizer=tokenizer,
         weights=state_to_weights(tiny_model(config, seed)),
         directions=directions,
+        known_words=known_words,
         card="# Tiny\n",
         scorecard=scorecard or {},
     )

@@ -83,7 +83,7 @@ def test_one_command_leaves_a_whole_model_folder_and_says_what_it_does(run: Run,
     folder = tmp_path / "models" / "mine"
     assert {path.name for path in folder.iterdir()} == {
         "README.md", "config.json", "curves.png", "model.safetensors", "run", "scorecard.json", "tokenizer.json",
-        "training.jsonl",
+        "training.jsonl", "words.json",
     }  # fmt: skip
     assert (folder / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert Bundle.open(folder).directions == ("fr-en",)

@@ -20,6 +20,7 @@ from dragoman.interop.export import export
 from dragoman.interop.marian_import import import_marian
 from dragoman.interop.parity import Parity, Threshold, check
 from dragoman.recipe import SearchConfig
+from dragoman.text.known_words import KnownWords
 from interop.marian_models import texts, write_marian
 from tiny_bundle import tiny_config, tiny_model, tiny_texts, write_tiny_bundle
 
@@ -258,9 +259,10 @@ def test_onnx_writes_the_same_in_batches_too(tmp_path: Path) -> None:
 
 
 def test_a_model_folder_of_half_the_size_does_the_same_and_keeps_its_card(tmp_path: Path) -> None:
-    bundle = write_tiny_bundle(tmp_path / "model")
+    bundle = write_tiny_bundle(tmp_path / "model", known_words=KnownWords.collect([("le chat", "the cat")]))
     parity = export(bundle, tmp_path / "half", "dragoman", quantization="float16")
     half = Bundle.open(tmp_path / "half")
+    assert half.known_words == bundle.known_words
     assert half.dtype == "float16"
     assert half.weights_bytes < 0.6 * bundle.weights_bytes
     assert (half.path / "README.md").read_text() == (bundle.path / "README.md").read_text()

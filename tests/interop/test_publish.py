@@ -13,6 +13,7 @@ from dragoman.bundle import Bundle, find
 from dragoman.bundle.hub import download, is_hub_name
 from dragoman.errors import BundleError, ConfigError
 from dragoman.interop.publish import hub_card, publish
+from dragoman.text.known_words import KnownWords
 from interop.stand_in_hub import StandInHub, stand_in_hub
 from tiny_bundle import tiny_texts, write_tiny_bundle
 
@@ -39,12 +40,16 @@ def closed_port() -> int:
 
 
 def test_a_published_model_translates_the_same_wherever_it_is_loaded(tmp_path: Path, hub: StandInHub) -> None:
-    bundle = write_tiny_bundle(tmp_path / "mine", scorecard={"licence": "CC-BY-4.0"})
+    bundle = write_tiny_bundle(
+        tmp_path / "mine", known_words=KnownWords.collect([("a", "b")]), scorecard={"licence": "CC-BY-4.0"}
+    )
     (tmp_path / "mine" / "run").mkdir()
     (tmp_path / "mine" / "run" / "step.bin").write_bytes(b"of no concern to others")
     assert publish(bundle, "me/fr-en-tiny") == f"{hub.address}/me/fr-en-tiny"
     published = hub.files["me/fr-en-tiny"]
-    assert sorted(published) == ["README.md", "config.json", "model.safetensors", "scorecard.json", "tokenizer.json"]
+    assert sorted(published) == [
+        "README.md", "config.json", "model.safetensors", "scorecard.json", "tokenizer.json", "words.json",
+    ]  # fmt: skip
     assert published["README.md"].startswith(b'---\nlanguage:\n- "fr"\n- "en"\nlicense: cc-by-4.0\n')
     texts = tiny_texts(7, seed=3)
     here = dragoman.load(tmp_path / "mine", engine="torch").translate(texts)

@@ -46,6 +46,19 @@ def test_fine_tuning_watches_what_its_base_was_validated_on(trained: Path, tmp_p
     assert told["loss"] != pytest.approx(told["watched_loss"], rel=1e-3)
 
 
+def test_a_model_that_goes_on_knows_what_its_base_has_met(trained: Path, tmp_path: Path) -> None:
+    new = tmp_path / "new.tsv"
+    new.write_text("".join(f"{place} zuvi\t{place} moon\n" for place in range(60)), encoding="utf-8")
+    recipe = small_recipe(CorpusConfig(path=str(new), languages="xx-yy"), max_steps=1)
+    run_small(recipe, tmp_path / "model", init=str(trained))
+    base, tuned = (Bundle.open(folder).known_words for folder in (trained, tmp_path / "model"))
+    assert base is not None
+    assert tuned is not None
+    assert [(word in base, word in tuned) for word in ("taro", "zuvi", "oyelaran")] == [
+        (True, True), (False, True), (False, False)
+    ]  # fmt: skip
+
+
 def test_the_shape_is_the_bases_and_dropout_the_recipes(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:
     recipe = small_recipe(corpus, max_steps=1, model={"d_model": 64, "dropout": 0.3})
     run_small(recipe, tmp_path / "model", init=str(trained))

@@ -20,7 +20,10 @@ from dragoman.train.prepare import prepare
 from dragoman.train.request import RunFile
 from dragoman.train.validate import Validation
 
-FILES = {"README.md", "config.json", "model.safetensors", "run", "scorecard.json", "tokenizer.json", "training.jsonl"}
+FILES = {
+    "README.md", "config.json", "model.safetensors", "run", "scorecard.json", "tokenizer.json", "training.jsonl",
+    "words.json",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,8 @@ def test_the_folder_is_a_whole_model(trained: Path) -> None:
     assert {path.name for path in trained.iterdir()} == FILES
     bundle = Bundle.open(trained)
     assert bundle.directions == ("xx-yy",)
+    assert bundle.known_words is not None
+    assert [word in bundle.known_words for word in ("taro", "cat", "oyelaran")] == [True, True, False]
     assert {name: array.shape for name, array in bundle.weights().items()} == expected_shapes(bundle.model_config)
     assert isinstance(translate(trained, ["taro ba miku de peli ."])[0], str)
     scorecard = json.loads((trained / "scorecard.json").read_text(encoding="utf-8"))

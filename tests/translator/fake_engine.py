@@ -1,12 +1,13 @@
 """An engine that looks its answers up: text to text, with ids in between as any engine has them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from dragoman.engine.engine import NO_DEMAND, Attention, DecodeOptions, Demand, Done, Ids, Output, make_output
 from dragoman.recipe import SearchConfig
+from dragoman.text.known_words import KnownWords
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translator import Translator
 from tiny_bundle import tiny_tokenizer
@@ -28,6 +29,7 @@ class FakeEngine:
     tokenizer: Tokenizer
     answer: Answer
     lacking: str = ""
+    doubted: frozenset[str] = frozenset()
     calls: list[Call] = field(default_factory=list)
     name: str = "fake"
     compute_type: str = "float32"
@@ -61,7 +63,8 @@ class FakeEngine:
     def _output(self, text: str, rank: int) -> Output:
         ids = self.tokenizer.ids_batch([text.removesuffix("…")])[0]
         finished = not text.endswith("…")
-        return make_output(ids, -0.1 * (rank + 1) * (len(ids) + finished), finished, 0.6)
+        doubt = 10 if text in self.doubted else 1
+        return make_output(ids, -0.1 * doubt * (rank + 1) * (len(ids) + finished), finished, 0.6)
 
 
 def fake_translator(
@@ -71,9 +74,18 @@ def fake_translator(
     languages: tuple[tuple[str, str], ...] = (("fr", "en"),),
     tags: tuple[str, ...] = (),
     max_length: int = 61,
+    known_words: KnownWords | None = None,
+    doubted: Iterable[str] = (),
 ) -> tuple[Translator, FakeEngine]:
-    """A translator on a fake engine, and the engine."""
+    """A translator on a fake engine, and the engine, which has little confidence in what is `doubted`."""
     tokenizer = tiny_tokenizer(tags)
-    engine = FakeEngine(tokenizer, answer, lacking)
-    translator = Translator(tokenizer, engine, languages=languages, search=SearchConfig(), max_length=max_length)
+    engine = FakeEngine(tokenizer, answer, lacking, frozenset(doubted))
+    translator = Translator(
+        tokenizer,
+        engine,
+        languages=languages,
+        search=SearchConfig(),
+        max_length=max_length,
+        known_words=known_words,
+    )
     return translator, engine

@@ -19,9 +19,10 @@ from dragoman import __version__
 from dragoman.bundle.weights import Weights, check_shapes, weights_to_state
 from dragoman.cache import atomic_file
 from dragoman.config import ModelConfig
-from dragoman.errors import BundleError, ConfigError, require
+from dragoman.errors import BundleError, ConfigError, DataError, require
 from dragoman.recipe import SearchConfig
 from dragoman.settings import fill, to_mapping
+from dragoman.text.known_words import WORDS, KnownWords
 from dragoman.text.sentencepiece_tokenizer import FILES as SENTENCEPIECE_FILES
 from dragoman.text.sentencepiece_tokenizer import TARGET_VOCABULARY, load_tokenizer
 from dragoman.text.tokenizer import TOKENIZER, Tokenizer
@@ -79,6 +80,7 @@ class Bundle:
         tokenizer: Tokenizer,
         weights: Mapping[str, NDArray[Any]],
         directions: Sequence[str],
+        known_words: KnownWords | None = None,
         card: str = "",
         scorecard: Mapping[str, Any] | None = None,
         dtype: Dtype = "float32",
@@ -110,7 +112,9 @@ class Bundle:
                     "weights": {"dtype": dtype, "bytes": file.stat().st_size, "sha256": _sha256(file)},
                 }
             files = tokenizer.files()
-            for name in {TOKENIZER, TARGET_VOCABULARY, *SENTENCEPIECE_FILES} - set(files):
+            if known_words is not None:
+                files[WORDS] = known_words.to_bytes()
+            for name in {TOKENIZER, TARGET_VOCABULARY, WORDS, *SENTENCEPIECE_FILES} - set(files):
                 (folder / name).unlink(missing_ok=True)  # of a model that was here before
             for name, data in files.items():
                 _write(folder / name, data)
@@ -133,6 +137,15 @@ class Bundle:
                     f"{num_pieces}: these two files are not of one model"
                 )
         return tokenizer
+
+    @functools.cached_property
+    def known_words(self) -> KnownWords | None:
+        """The words that the model has met; None where that is not known."""
+        file = self.path / WORDS
+        try:
+            return KnownWords.from_bytes(file.read_bytes()) if file.is_file() else None
+        except (OSError, DataError) as error:
+            raise BundleError(f"{self.path}: {error}") from error
 
     @property
     def scorecard(self) -> dict[str, Any]:

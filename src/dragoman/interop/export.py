@@ -116,6 +116,7 @@ def _copy(bundle: Bundle, folder: Path, dtype: Literal["float32", "float16"]) ->
         tokenizer=bundle.tokenizer,
         weights=bundle.weights(),
         directions=bundle.directions,
+        known_words=bundle.known_words,
         card=card.read_text(encoding="utf-8") if card.is_file() else "",
         scorecard=bundle.scorecard or None,
         dtype=dtype,

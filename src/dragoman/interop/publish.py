@@ -7,6 +7,7 @@ from dragoman.bundle import Bundle, model_card
 from dragoman.bundle.folder import CARD, CONFIG, SCORECARD, TRAINING, WEIGHTS
 from dragoman.bundle.hub import advice, endpoint, first_line
 from dragoman.errors import BundleError, ConfigError, require
+from dragoman.text.known_words import WORDS
 
 # Licences that the hub knows by name; any other is given as text.
 _LICENCES = frozenset(
@@ -21,7 +22,7 @@ def publish(bundle: Bundle, name: str, *, private: bool = False) -> str:
     library = require("huggingface_hub", "hub", "publishing a model")
     bundle.verify()
     files: dict[str, bytes | Path] = {CARD: hub_card(bundle).encode()}
-    wanted = (CONFIG, *bundle.tokenizer.files(), WEIGHTS, SCORECARD, TRAINING)
+    wanted = (CONFIG, *bundle.tokenizer.files(), WORDS, WEIGHTS, SCORECARD, TRAINING)
     files |= {one: bundle.path / one for one in wanted if (bundle.path / one).is_file()}
     operations = [
         library.CommitOperationAdd(path_in_repo=one, path_or_fileobj=data if isinstance(data, bytes) else str(data))

@@ -66,6 +66,7 @@ class Model:
             languages=self.bundle.languages,
             search=self.bundle.search,
             max_length=self.bundle.model_config.max_length,
+            known_words=self.bundle.known_words,
         )
 
     def prepare(self, texts: Sequence[str], options: Options) -> Prepared:

@@ -2,8 +2,10 @@
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +15,19 @@ from dragoman.bundle import Bundle, model_card, state_to_weights
 from dragoman.recipe import Recipe
 from dragoman.settings import to_mapping
 from dragoman.text.corpus import content_hash
+from dragoman.text.dataset import Dataset
+from dragoman.text.known_words import KnownWords
 from dragoman.text.metrics import corpus_scores
 from dragoman.train import checkpoint
 from dragoman.train.averaging import Weights
 from dragoman.train.checkpoint import Progress
 from dragoman.train.journal import Journal
 from dragoman.train.plan import Plan
-from dragoman.train.prepare import Prepared, directions_of
+from dragoman.train.prepare import Direction, Prepared, directions_of
 from dragoman.train.request import Request
 from dragoman.train.validate import Validation
+
+MOST_KNOWN_PAIRS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -49,13 +55,27 @@ class Finisher:
         prepared: Prepared,
         validation: Validation,
         journal: Journal,
+        known_before: KnownWords | None = None,
     ) -> None:
+        """`known_before` are the words of the model that is gone on from."""
         self.request = request
         self.plan = plan
         self.recipe = recipe
         self.prepared = prepared
         self.validation = validation
         self.journal = journal
+        self.known_before = known_before or KnownWords()
+
+    @cached_property
+    def known_words(self) -> KnownWords:
+        """Of the training pairs, or the first million of a corpus."""
+        return self.known_before | KnownWords.collect(self._texts())
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        for direction, dataset in self._datasets():
+            if not direction.reverse:
+                texts = (dataset.text(index) for index in range(len(dataset)))
+                yield from ((text.source, text.target) for text in islice(texts, MOST_KNOWN_PAIRS))
 
     def keep(self, metrics: Mapping[str, Any], progress: Progress) -> None:
         """Write the weights that were just validated, and were better than all before."""
@@ -119,6 +139,7 @@ class Finisher:
             tokenizer=self.prepared.tokenizer,
             weights=state_to_weights(model),
             directions=self.prepared.directions,
+            known_words=self.known_words,
             card=model_card(
                 directions=self.prepared.directions,
                 model_config=config,
@@ -128,9 +149,11 @@ class Finisher:
             scorecard=scorecard,
         )
 
+    def _datasets(self) -> Iterator[tuple[Direction, Dataset]]:
+        return zip(directions_of(self.recipe.data.train), self.prepared.train.datasets, strict=True)
+
     def _described_data(self) -> list[dict[str, Any]]:
         """The corpora; one that is learned in both directions is told once, by the pairs of the first."""
-        datasets = zip(directions_of(self.recipe.data.train), self.prepared.train.datasets, strict=True)
         return [
             {
                 "name": " + ".join(Path(path).name for path in (corpus.path, corpus.target_path) if path),
@@ -138,7 +161,7 @@ class Finisher:
                 "sha256": content_hash([corpus]),
                 **_told(licence=corpus.licence, attribution=corpus.attribution),
             }
-            for direction, dataset in datasets
+            for direction, dataset in self._datasets()
             if not direction.reverse and (corpus := direction.corpus)
         ]
 

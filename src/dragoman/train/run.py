@@ -140,7 +140,7 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     feed = PairFeed(prepared.train, prepared.tokenizer, recipe, world.size)
     compiled = _compile_if_it_pays(recipe, plan, objective, feed, world, journal, folder / "compiled")
     validation = Validation(prepared, recipe, world.device)
-    finisher = Finisher(request, plan, recipe, prepared, validation, journal)
+    finisher = Finisher(request, plan, recipe, prepared, validation, journal, base.known_words if base else None)
     found = checkpoint.latest(folder)
     most_steps = asked.max_steps or math.ceil(asked.max_epochs * feed.num_batches(0))
     # Only now that the pairs are pieces is it known how many steps an epoch has.

@@ -1,4 +1,5 @@
-"""What a translation must carry over: addresses and placeholders letter by letter, numbers digit by digit.
+"""What a translation must carry over: addresses and placeholders letter by letter, numbers digit by digit, and names
+that are new to the model.
 
 Numbers are compared without what groups their digits, as languages group them differently. Those that are often
 written out (small ones, tens, hundreds) may be missing, as long as no other number stands in their place; times of
@@ -11,6 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from dragoman.text.known_words import KnownWords, Name, has_word
 
 # Strangers choose the text: what is tried once is not tried again from the next letter on, nor given back.
 _MAIL = r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++"
@@ -47,19 +50,25 @@ class Carried:
 
     verbatims: tuple[Verbatim, ...] = ()
     numbers: tuple[str, ...] = ()
+    names: tuple[Name, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.verbatims or self.numbers)
+        return bool(self.verbatims or self.numbers or self.names)
 
 
 NOTHING = Carried()
 
 
-def find_carried(sentence: str) -> Carried:
-    """What must be carried over; numbers as they are written."""
+def find_carried(sentence: str, known: KnownWords | None = None) -> Carried:
+    """What must be carried over; numbers as they are written. Names are those that are not `known`."""
     verbatims = find_verbatims(sentence)
     numbers = _numbers(_without(verbatims, sentence, " "))
-    return Carried(verbatims, numbers) if verbatims or numbers else NOTHING
+    names = tuple(
+        name
+        for name in (known.unknown_names(sentence) if known else ())
+        if all(name.end <= one.start or one.end <= name.start for one in verbatims)
+    )
+    return Carried(verbatims, numbers, names) if verbatims or numbers or names else NOTHING
 
 
 def find_verbatims(sentence: str) -> tuple[Verbatim, ...]:
@@ -84,6 +93,15 @@ def missing_verbatims(carried: Carried, target: str) -> tuple[Verbatim, ...]:
         if left[one.text] < 0:
             missing.append(one)
     return tuple(missing)
+
+
+def missing_names(carried: Carried, target: str) -> tuple[Name, ...]:
+    """Those that `target` does not have as they are, each once."""
+    by_text: dict[str, Name] = {}
+    for name in carried.names:
+        if name.certain or name.text not in by_text:
+            by_text[name.text] = name
+    return tuple(name for name in by_text.values() if not has_word(name.text, target))
 
 
 def missing_numbers(carried: Carried, target: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dragoman.engine.engine import Output
 from dragoman.text.suspect import Suspicion, suspicions
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.translator.carry import NOTHING, Carried, missing_numbers, missing_verbatims
+from dragoman.translator.carry import NOTHING, Carried, missing_names, missing_numbers, missing_verbatims
 from dragoman.translator.glossary import Term, is_used
 from dragoman.translator.translation import Alternative
 
@@ -23,10 +23,12 @@ _SUSPICIONS: dict[Suspicion, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with a translation: `kind` is a suspicion, cut, verbatim, number or glossary."""
+    """What is wrong with a translation: `kind` is a suspicion, cut, verbatim, number, name or glossary. One without a
+    message is worth another try, but no warning.
+    """
 
     kind: str
-    message: str
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,8 @@ def find_problems(sentence: Sentence, target: str, output: Output | None = None)
             problems.append(Problem("verbatim", f"{one.text} is missing in the translation"))
         for number in missing_numbers(sentence.carried, target):
             problems.append(Problem("number", f"the number {number} is missing in the translation"))
+        for name in missing_names(sentence.carried, target):
+            problems.append(Problem("name", f"{name.text} is missing in the translation" if name.certain else ""))
     for term in sentence.terms:
         if not is_used(term, target):
             message = f"{term.source!r} did not become {term.target!r}, as the glossary says"

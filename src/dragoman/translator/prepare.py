@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.errors import LengthError
+from dragoman.text.known_words import KnownWords
 from dragoman.text.sentences import Segment, frame, split, split_long
 from dragoman.translator.capitals import calm, is_shouted
 from dragoman.translator.carry import NOTHING, find_carried, find_verbatims, has_nothing_to_translate
@@ -13,6 +14,7 @@ from dragoman.translator.drafts import Scribe, Sentence
 from dragoman.translator.options import Settings
 
 _SHOWN = 40
+_NOUNS_HAVE_CAPITALS = ("de", "lb")  # so that a capital does not tell a name
 
 
 @dataclass(frozen=True)
@@ -27,15 +29,24 @@ class Prepared:
     sentences: list[Sentence]
 
 
-def prepare(texts: Sequence[str], scribe: Scribe, language: str, max_length: int, settings: Settings) -> Prepared:
-    """Split, encode, cut what is too long, and look for what translations must have."""
+def prepare(
+    texts: Sequence[str],
+    scribe: Scribe,
+    language: str,
+    max_length: int,
+    settings: Settings,
+    known: KnownWords | None = None,
+) -> Prepared:
+    """Split, encode, cut what is too long, and look for what translations must have; names are words not `known`."""
+    if language in _NOUNS_HAVE_CAPITALS:
+        known = None
     segments = [split(text, language) if settings.split_sentences else frame(text) for text in texts]
-    known = _encode(scribe, {one.text for some in segments for one in some if one.is_sentence})
+    ids = _encode(scribe, {one.text for some in segments for one in some if one.is_sentence})
     notes: dict[str, tuple[str, ...]] = {}
-    if any(len(ids) > max_length for ids in known.values()):
+    if any(len(own) > max_length for own in ids.values()):
         room = max_length - len(scribe.head) - 1
-        segments = [_cut_long(some, known, notes, scribe, max_length, room, settings.strict) for some in segments]
-        known |= _encode(scribe, {one.text for some in segments for one in some if one.is_sentence} - set(known))
+        segments = [_cut_long(some, ids, notes, scribe, max_length, room, settings.strict) for some in segments]
+        ids |= _encode(scribe, {one.text for some in segments for one in some if one.is_sentence} - set(ids))
     places: list[list[int]] = []
     sentences: list[Sentence] = []
     seen: dict[str, int] = {}
@@ -48,7 +59,7 @@ def prepare(texts: Sequence[str], scribe: Scribe, language: str, max_length: int
             place = None if settings.sampling is not None else seen.get(one.text)
             if place is None:
                 place = seen[one.text] = len(sentences)
-                sentences.append(_sentence(one.text, known[one.text], notes.get(one.text, ()), settings))
+                sentences.append(_sentence(one.text, ids[one.text], notes.get(one.text, ()), settings, known))
             own.append(place)
         places.append(own)
     return Prepared(segments, places, sentences)
@@ -64,7 +75,9 @@ def _readable(text: str) -> str:
     return calm(text) if is_shouted(text) and not find_verbatims(text) else text
 
 
-def _sentence(written: str, ids: list[int], warnings: tuple[str, ...], settings: Settings) -> Sentence:
+def _sentence(
+    written: str, ids: list[int], warnings: tuple[str, ...], settings: Settings, known: KnownWords | None
+) -> Sentence:
     text = _readable(written)
     shouted = "" if text == written else written
     terms = settings.glossary.find(text) if settings.glossary is not None else ()
@@ -72,7 +85,7 @@ def _sentence(written: str, ids: list[int], warnings: tuple[str, ...], settings:
         return Sentence(text, ids, NOTHING, terms, warnings, shouted)
     if has_nothing_to_translate(text):
         return Sentence(text, [], NOTHING, (), warnings)
-    return Sentence(text, ids, find_carried(text), terms, warnings, shouted)
+    return Sentence(text, ids, find_carried(text, None if shouted else known), terms, warnings, shouted)
 
 
 def _cut_long(

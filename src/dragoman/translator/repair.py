@@ -1,5 +1,6 @@
 """When a translation went wrong: the same sentence decoded in other ways, cheap ones first, until one is right.
 
+    with stand-ins        in place of names that are new to the model
     another hypothesis    of a beam that found the bad one
     constrained           what is missing must appear; needs an engine that can do that
     without repeats       no three pieces twice
@@ -25,6 +26,7 @@ from dragoman.text.sentences import SPACELESS, Segment, frame, rebuild, split_lo
 from dragoman.translator.carry import find_verbatims
 from dragoman.translator.drafts import Draft, Scribe, Sentence, confidence, find_problems
 from dragoman.translator.glossary import Glossary, Place
+from dragoman.translator.stand_ins import with_stand_ins
 
 _LOG = logging.getLogger("dragoman.translator")
 _WIDER, _CONSTRAINED_BEAM = 5, 8
@@ -51,11 +53,12 @@ def repair(
     engine: Engine,
     search: SearchConfig,
     max_length: int,
+    stand_ins: Sequence[str] = (),
 ) -> list[Draft]:
     """The drafts, with those that have problems replaced where a better one could be found. `max_length` is the most
     pieces that the engine takes.
     """
-    best = list(drafts)
+    best = with_stand_ins(sentences, drafts, scribe, engine, search, stand_ins)
     for way in _ways(scribe, search):
         chosen = _helped(best, way.helps)
         demands = [way.demand(sentences[place], best[place]) for place in chosen] if way.demand else None

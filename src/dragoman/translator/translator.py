@@ -20,6 +20,7 @@ from dragoman.engine.convert import ComputeType
 from dragoman.engine.engine import DecodeOptions, Engine, Pending
 from dragoman.errors import ConfigError
 from dragoman.recipe import SearchConfig
+from dragoman.text.known_words import KnownWords
 from dragoman.text.languages import matching_direction
 from dragoman.text.sentences import Segment, rebuild
 from dragoman.text.tokenizer import Tokenizer
@@ -53,6 +54,7 @@ def load(
         languages=bundle.languages,
         search=bundle.search,
         max_length=bundle.model_config.max_length,
+        known_words=bundle.known_words,
     )
 
 
@@ -79,6 +81,7 @@ class Translator:
         languages: Sequence[tuple[str, str]],
         search: SearchConfig,
         max_length: int,
+        known_words: KnownWords | None = None,
     ) -> None:
         """`languages` are the (source, target) that the model can do, `max_length` the most pieces of a sentence."""
         self.languages = tuple(languages)
@@ -86,6 +89,7 @@ class Translator:
         self._engine = engine
         self._search = search
         self._max_length = max_length
+        self._known_words = known_words or KnownWords()
 
     @property
     def engine_name(self) -> str:
@@ -140,7 +144,7 @@ class Translator:
     def _begin(self, texts: Sequence[str], settings: Settings) -> _Window:
         source, target = self.direction(settings.source, settings.target)
         scribe = Scribe(self._tokenizer, target)
-        prepared = prepare(texts, scribe, source, self._max_length, settings)
+        prepared = prepare(texts, scribe, source, self._max_length, settings, self._known_words)
         num_best = settings.alternatives + 1
         search = replace(
             self._search,
@@ -160,7 +164,15 @@ class Translator:
             scribe.draft(sentence, found, settings.checks) for sentence, found in zip(asked, outputs, strict=True)
         ]
         if settings.checks and settings.sampling is None and any(draft.problems for draft in drafts):
-            drafts = repair(asked, drafts, scribe, self._engine, window.search, self._max_length)
+            drafts = repair(
+                asked,
+                drafts,
+                scribe,
+                self._engine,
+                window.search,
+                self._max_length,
+                self._known_words.stand_ins,
+            )
         alignments = self._align(asked, drafts, scribe) if settings.align else [()] * len(asked)
         results = [SentenceTranslation(sentence.text, sentence.text, 0.0, 1.0) for sentence in sentences]
         for place, sentence, draft, links in zip(window.asked, asked, drafts, alignments, strict=True):
@@ -217,6 +229,10 @@ def _result(sentence: Sentence, draft: Draft, links: tuple[Link, ...]) -> Senten
         score=draft.score,
         confidence=draft.confidence,
         alignment=links,
-        warnings=(*sentence.warnings, *draft.notes, *(problem.message for problem in draft.problems)),
+        warnings=(
+            *sentence.warnings,
+            *draft.notes,
+            *(problem.message for problem in draft.problems if problem.message),
+        ),
         alternatives=alternatives,
     )

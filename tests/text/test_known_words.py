@@ -1,0 +1,104 @@
+"""The words that a model has met, and the names that it has not."""
+
+import random
+import string
+
+import pytest
+
+from dragoman.errors import DataError
+from dragoman.text.known_words import KnownWords, Name, has_word, replace_word
+
+PAIRS = [
+    *[("Où habite Tom ?", "Where does Tom live?")] * 25,
+    *[("J'aime Londres, dit Tom.", "I like London, says Tom.")] * 25,
+    *[("Vive Paris !", "Long live Paris!")] * 19,
+]
+
+
+def made_up(count: int, seed: int) -> list[str]:
+    draw = random.Random(seed)
+    return ["".join(draw.choices(string.ascii_lowercase, k=draw.randint(5, 13))) for _ in range(count)]
+
+
+def test_what_was_met_is_known_whatever_its_case() -> None:
+    known = KnownWords.collect(PAIRS)
+    assert all(word in known for word in ("tom", "TOM", "Où", "OÙ", "habite", "like", "London"))
+    assert "Thandiwe" not in known
+
+
+def test_a_word_of_one_or_two_sentences_is_not_known() -> None:
+    known = KnownWords.collect(
+        [("Genève, Genève !", "Geneva"), ("Genève", "geneva"), ("Lyon", "GENEVA, Lyon"), ("", "Lyon")]
+    )
+    assert [word in known for word in ("Genève", "Geneva", "Lyon")] == [False, True, True]
+
+
+def test_no_word_that_was_met_is_lost_and_few_others_pass_for_known() -> None:
+    met, others = made_up(3001, 1), made_up(20_011, 2)
+    known = KnownWords.collect((" ".join(met), "") for _ in range(3))
+    assert all(word in known for word in met)
+    passed = sum(word in known for word in set(others) - set(met))
+    assert passed < 0.002 * len(others)
+
+
+def test_what_stands_in_is_a_name_that_pairs_copy_often() -> None:
+    # London is written otherwise in French, Paris is not often enough.
+    assert KnownWords.collect(PAIRS).stand_ins == ("Tom",)
+    mixed = [*PAIRS, *[("Tom dort.", "Thomas sleeps.")] * 9]
+    assert KnownWords.collect(mixed).stand_ins == ()
+    assert KnownWords.collect((target, source) for source, target in mixed).stand_ins == ()
+
+
+def test_nothing_can_be_collected() -> None:
+    known = KnownWords.collect([])
+    assert "Tom" not in known
+    assert KnownWords.from_bytes(known.to_bytes()).unknown_names("Tom") == ()
+
+
+@pytest.mark.parametrize(
+    ("sentence", "names"),
+    [
+        ("Où habite Oyelaran ?", [Name("Oyelaran", 10)]),
+        ("Oyelaran habite où ?", [Name("Oyelaran", 0, certain=False)]),
+        ("« Oyelaran » dit Tom", [Name("Oyelaran", 2, certain=False)]),
+        ("Thandiwe Oyelaran habite où ?", [Name("Thandiwe Oyelaran", 0)]),
+        ("Où habite Tom-Arvid ?", [Name("Arvid", 14)]),
+        ("J'aime Arvid, Arvid !", [Name("Arvid", 7), Name("Arvid", 14)]),
+        ("où habite oyelaran ?", []),
+        ("Où habite Tom ?", []),
+        ("J'habite où, X ?", []),
+        ("", []),
+    ],
+)
+def test_a_name_is_a_word_with_a_capital_that_was_never_met(sentence: str, names: list[Name]) -> None:
+    found = KnownWords.collect(PAIRS).unknown_names(sentence)
+    assert [(name.text, name.start, name.certain) for name in found] == [
+        (name.text, name.start, name.certain) for name in names
+    ]
+    assert all(sentence[name.start : name.end] == name.text for name in found)
+
+
+def test_without_anything_to_stand_in_no_name_is_looked_for() -> None:
+    assert KnownWords.collect([("Vive Paris !", "Long live Paris!")]).unknown_names("Où habite Oyelaran ?") == ()
+
+
+def test_a_model_that_was_trained_on_more_knows_both() -> None:
+    first, second = KnownWords.collect(PAIRS), KnownWords.collect([("Guten Morgen, Ada!", "Good morning, Ada!")] * 21)
+    both = KnownWords.from_bytes((first | second).to_bytes())
+    assert both == first | second
+    assert all(word in both for word in ("habite", "Morgen"))
+    assert both.stand_ins == ("Tom", "Ada")
+    assert "Thandiwe" not in both
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"stand_ins": [], "filters": ["*"]}', b'{"filters": 7}'])
+def test_a_damaged_file_is_told(data: bytes) -> None:
+    with pytest.raises(DataError, match=r"words\.json cannot be understood"):
+        KnownWords.from_bytes(data)
+
+
+def test_words_are_found_and_exchanged_whole() -> None:
+    assert has_word("Tom", "Tom's")
+    assert not has_word("Tom", "Tommy")
+    assert not has_word("Tom", "tom")
+    assert replace_word("Tom", r"\1", "Tom, Tommy, Atom, Tom-Tom") == r"\1, Tommy, Atom, \1-\1"
