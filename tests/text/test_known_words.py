@@ -6,7 +6,7 @@ import string
 import pytest
 
 from dragoman.errors import DataError
-from dragoman.text.known_words import KnownWords, Name, has_word, replace_word
+from dragoman.text.known_words import KnownWords, Name, has_form, has_word, replace_words
 
 PAIRS = [
     *[("Où habite Tom ?", "Where does Tom live?")] * 25,
@@ -61,6 +61,11 @@ def test_nothing_can_be_collected() -> None:
         ("Où habite Oyelaran ?", [Name("Oyelaran", 10)]),
         ("Oyelaran habite où ?", [Name("Oyelaran", 0, certain=False)]),
         ("« Oyelaran » dit Tom", [Name("Oyelaran", 2, certain=False)]),
+        ("Tom dit : « Coupe le ! »", [Name("Coupe", 12, certain=False)]),
+        ("- Coupe-le !", [Name("Coupe", 2, certain=False)]),
+        ("J'aime Tom. Arvid, non.", [Name("Arvid", 12, certain=False)]),
+        ("L'Oréal, Arvid", [Name("Oréal", 2), Name("Arvid", 9)]),
+        ("Où habite Zoe\u0308lle ?", []),
         ("Thandiwe Oyelaran habite où ?", [Name("Thandiwe Oyelaran", 0)]),
         ("Où habite Tom-Arvid ?", [Name("Arvid", 14)]),
         ("J'aime Arvid, Arvid !", [Name("Arvid", 7), Name("Arvid", 14)]),
@@ -97,8 +102,19 @@ def test_a_damaged_file_is_told(data: bytes) -> None:
         KnownWords.from_bytes(data)
 
 
+def test_what_stands_in_is_hardly_ever_in_small_letters() -> None:
+    pairs = [("la commission Tom", "the commission Tom")] * 5 + [("La Commission, Tom", "The Commission, Tom")] * 25
+    assert KnownWords.collect(pairs).stand_ins == ("Tom",)
+    assert KnownWords.collect(pairs[5:]).stand_ins == ("Commission", "Tom")
+
+
 def test_words_are_found_and_exchanged_whole() -> None:
     assert has_word("Tom", "Tom's")
+    assert has_word("Tom", "Tomは")
     assert not has_word("Tom", "Tommy")
+    assert not has_word("Tom", "Atom")
     assert not has_word("Tom", "tom")
-    assert replace_word("Tom", r"\1", "Tom, Tommy, Atom, Tom-Tom") == r"\1, Tommy, Atom, \1-\1"
+    assert has_form("Tom", "Tommy")
+    assert not has_form("Tom", "Atom")
+    assert replace_words({"Tom": r"\1"}, "Tom, Tommy, Atom, Tom-Tom") == r"\1, Tommy, Atom, \1-\1"
+    assert replace_words({"Tom": "Ada", "Ada": "Tom", "Tom Ada": "Eve"}, "Tom, Ada, Tom Ada") == "Ada, Tom, Eve"

@@ -93,6 +93,12 @@ def test_resume_with_a_changed_recipe_names_the_key(corpus: Path, uninterrupted:
     assert refused.returncode == 2
     assert "train.seed: 1 -> 7" in refused.stderr
     assert refused.stderr.count("\n") == 1
+    before = (uninterrupted / "run" / "run.json").read_bytes()
+    refused = run(
+        train_command(corpus, uninterrupted, *MORE, "--resume", "--seed", "7", "--set", "train.max_steps=500"), tmp_path
+    )
+    assert "train.seed: 1 -> 7" in refused.stderr
+    assert (uninterrupted / "run" / "run.json").read_bytes() == before
 
 
 def test_a_folder_with_a_run_is_not_overwritten(corpus: Path, uninterrupted: Path, tmp_path: Path) -> None:
@@ -111,6 +117,7 @@ def test_a_run_whose_rate_does_not_know_its_end_may_be_given_another(corpus: Pat
     assert weights_hash(tmp_path / "longer") != weights_hash(tmp_path / "whole")
     more = run([*command("longer", 30), "--resume"], tmp_path / "cache")
     assert more.returncode == 0, more.stderr
+    assert "the run is to end at step 30" in more.stderr
     assert weights_hash(tmp_path / "longer") == weights_hash(tmp_path / "whole")
     assert (
         json.loads((tmp_path / "longer" / "run" / "run.json").read_text())["plan"]["recipe"]["train"]["max_steps"] == 30

@@ -247,6 +247,11 @@ def test_a_run_that_gets_no_better_stops_early(corpus: CorpusConfig, tmp_path: P
     result = run_small(recipe, tmp_path / "model")
     assert (result.reason, result.step) == ("patience", 8)
     assert events(tmp_path / "model", "end")[0]["reason"] == "patience"
+    longer = replace(recipe, train=replace(recipe.train, max_steps=2000))
+    with pytest.raises(TrainingError, match="ended early, as it got no better: go on from its model with --init"):
+        run_small(longer, tmp_path / "model", resume=True, asked=("train.max_steps",))
+    with pytest.raises(TrainingError, match=r"train\.max_steps: 1000 -> 2000"):
+        run_small(longer, tmp_path / "model", resume=True)
 
 
 def test_a_problem_in_the_data_is_fatal_if_asked(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """An engine that looks its answers up: text to text, with ids in between as any engine has them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,8 +29,9 @@ class FakeEngine:
     tokenizer: Tokenizer
     answer: Answer
     lacking: str = ""
-    doubted: frozenset[str] = frozenset()
+    doubts: Mapping[str, float] = field(default_factory=dict)
     calls: list[Call] = field(default_factory=list)
+    attended: list[tuple[Ids, Ids]] = field(default_factory=list)
     name: str = "fake"
     compute_type: str = "float32"
 
@@ -54,6 +55,7 @@ class FakeEngine:
     def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Attention]:
         """Target piece t looks at source piece t, and where there is none, at the end."""
         attentions = []
+        self.attended += zip(sources, targets, strict=True)
         for source, target in zip(sources, targets, strict=True):
             attention = np.zeros((len(target), len(source)), dtype=np.float32)
             attention[np.arange(len(target)), np.minimum(np.arange(len(target)), len(source) - 1)] = 1.0
@@ -63,8 +65,8 @@ class FakeEngine:
     def _output(self, text: str, rank: int) -> Output:
         ids = self.tokenizer.ids_batch([text.removesuffix("…")])[0]
         finished = not text.endswith("…")
-        doubt = 10 if text in self.doubted else 1
-        return make_output(ids, -0.1 * doubt * (rank + 1) * (len(ids) + finished), finished, 0.6)
+        doubt = self.doubts.get(text, 0.1)
+        return make_output(ids, -doubt * (rank + 1) * (len(ids) + finished), finished, 0.6)
 
 
 def fake_translator(
@@ -75,11 +77,11 @@ def fake_translator(
     tags: tuple[str, ...] = (),
     max_length: int = 61,
     known_words: KnownWords | None = None,
-    doubted: Iterable[str] = (),
+    doubts: Mapping[str, float] | None = None,
 ) -> tuple[Translator, FakeEngine]:
-    """A translator on a fake engine, and the engine, which has little confidence in what is `doubted`."""
+    """A translator on a fake engine, and the engine; `doubts` of answers are the opposite of its log-probability."""
     tokenizer = tiny_tokenizer(tags)
-    engine = FakeEngine(tokenizer, answer, lacking, frozenset(doubted))
+    engine = FakeEngine(tokenizer, answer, lacking, doubts or {})
     translator = Translator(
         tokenizer,
         engine,

@@ -11,11 +11,13 @@ import base64
 import hashlib
 import json
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dragoman.errors import DataError
+from dragoman.text.sentences import SPACELESS
 
 WORDS = "words.json"
 _WORD = re.compile(r"[^\W\d_]+")
@@ -27,8 +29,8 @@ _OFTEN, _COPIED = 20, 0.9
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name in a sentence, and where it stands. At the head of a sentence any word has a capital: one that stands
-    there alone is not `certain` to be a name.
+    """A name in a sentence, and where it stands. At the head of a sentence, also of a quoted one, any word has a
+    capital: one that stands there alone is not `certain` to be a name.
     """
 
     text: str
@@ -61,13 +63,16 @@ class KnownWords:
             copied.update(names[0] & names[1])
             for counted, some in zip(sides, names, strict=True):
                 counted.update(some)
-        trusted = (
+        # A name is seldom in small letters, which `words` counts too, on both sides.
+        trusted = [
             name
-            for name, count in copied.most_common()
-            if count >= _OFTEN and count >= _COPIED * max(side[name] for side in sides)
-        )
+            for name, count in sorted(copied.items(), key=lambda item: (-item[1], item[0]))
+            if count >= _OFTEN
+            and count >= _COPIED * max(side[name] for side in sides)
+            and 2 * count >= _COPIED * words[name.casefold()]
+        ]
         met = [word for word, count in words.items() if count >= _ENOUGH]
-        return cls((_make_filter(met),), tuple(name for name, _ in zip(trusted, range(_NUM_STAND_INS), strict=False)))
+        return cls((_make_filter(met),), tuple(trusted[:_NUM_STAND_INS]))
 
     def __contains__(self, word: str) -> bool:
         word = word.casefold()
@@ -79,10 +84,9 @@ class KnownWords:
 
     def unknown_names(self, sentence: str) -> tuple[Name, ...]:
         """Words with a capital that are not known; several in a row are one name. None where nothing can stand in."""
-        if not self.stand_ins:
+        if not self.stand_ins or not unicodedata.is_normalized("NFC", sentence):
             return ()
         names: list[Name] = []
-        head = _WORD.search(sentence)
         for match in _WORD.finditer(sentence):
             if len(match[0]) < 2 or not match[0][0].isupper() or match[0] in self:
                 continue
@@ -90,8 +94,7 @@ class KnownWords:
                 start = names.pop().start
                 names.append(Name(sentence[start : match.end()], start))
             else:
-                is_head = head is not None and match.start() == head.start()
-                names.append(Name(match[0], match.start(), certain=not is_head))
+                names.append(Name(match[0], match.start(), _is_inside(sentence, match.start())))
         return tuple(names)
 
     def to_bytes(self) -> bytes:
@@ -111,16 +114,33 @@ class KnownWords:
 
 def has_word(word: str, text: str) -> bool:
     """Whether a text has a word, or several in a row, whole and in just this case."""
-    return _whole(word).search(text) is not None
+    return re.search(whole(word), text) is not None
 
 
-def replace_word(word: str, instead: str, text: str) -> str:
-    """The text with another word wherever this one is, whole and in just this case."""
-    return _whole(word).sub(lambda match: instead, text)
+def has_form(word: str, text: str) -> bool:
+    """Whether a text has a word, with or without an ending."""
+    return re.search(whole(word, with_ending=True), text) is not None
 
 
-def _whole(word: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![^\W\d_]){re.escape(word)}(?![^\W\d_])")
+def replace_words(instead_of: Mapping[str, str], text: str) -> str:
+    """The text with others wherever these words are, whole and in just this case; of two that overlap, the longer."""
+    longest_first = sorted(instead_of, key=len, reverse=True)
+    return re.sub("|".join(map(whole, longest_first)), lambda match: instead_of[match[0]], text)
+
+
+def whole(wanted: str, *, with_ending: bool = False) -> str:
+    """A pattern for whole words, where the script has spaces between them."""
+    letter = rf"(?!{SPACELESS.pattern})\w"
+    before = "" if SPACELESS.match(wanted[:1]) else f"(?<!{letter})"
+    after = "" if with_ending or SPACELESS.match(wanted[-1:]) else f"(?!{letter})"
+    return before + re.escape(wanted) + after
+
+
+def _is_inside(sentence: str, start: int) -> bool:
+    """Whether words go before, with nothing between that might end or open a sentence."""
+    before = sentence[:start]
+    before = (before[:-1] if before[-1:] in tuple("'’-") else before).rstrip()
+    return before[-1:].isalnum() or before.endswith(",")
 
 
 def _make_filter(words: Collection[str]) -> bytes:

@@ -1,11 +1,11 @@
 """The end of a run: which weights become the model, how good they are, and the folder that holds them."""
 
+import math
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -55,27 +55,31 @@ class Finisher:
         prepared: Prepared,
         validation: Validation,
         journal: Journal,
-        known_before: KnownWords | None = None,
+        base: Bundle | None = None,
     ) -> None:
-        """`known_before` are the words of the model that is gone on from."""
+        """`base` is the model that is gone on from."""
         self.request = request
         self.plan = plan
         self.recipe = recipe
         self.prepared = prepared
         self.validation = validation
         self.journal = journal
-        self.known_before = known_before or KnownWords()
+        self.base = base
 
     @cached_property
-    def known_words(self) -> KnownWords:
-        """Of the training pairs, or the first million of a corpus."""
-        return self.known_before | KnownWords.collect(self._texts())
+    def known_words(self) -> KnownWords | None:
+        """Those of the training pairs, and of the model that is gone on from; None where its words are not known."""
+        if self.base is None:
+            return KnownWords.collect(self._texts())
+        before = self.base.known_words
+        return before | KnownWords.collect(self._texts()) if before else None
 
     def _texts(self) -> Iterator[tuple[str, str]]:
+        """The pairs, or a million of a corpus, from all over it."""
         for direction, dataset in self._datasets():
             if not direction.reverse:
-                texts = (dataset.text(index) for index in range(len(dataset)))
-                yield from ((text.source, text.target) for text in islice(texts, MOST_KNOWN_PAIRS))
+                texts = map(dataset.text, range(0, len(dataset), math.ceil(len(dataset) / MOST_KNOWN_PAIRS)))
+                yield from ((text.source, text.target) for text in texts)
 
     def keep(self, metrics: Mapping[str, Any], progress: Progress) -> None:
         """Write the weights that were just validated, and were better than all before."""

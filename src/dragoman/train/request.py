@@ -3,9 +3,9 @@
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +91,14 @@ class RunFile:
         }
         self._store(values)
 
-    def end_at(self, steps: int) -> None:
-        """Give the run another end, if all steps so far would have had the same rates with that one."""
-        values = read(self.path)
+    def end_at(self, request: Request, say: Callable[[str], None]) -> None:
+        """Give the run the end that is asked for, if all steps so far would have had the same rates with it."""
+        values, steps = read(self.path), request.recipe.train.max_steps
         asked, plan = self._understand(values)
         if steps == asked.train.max_steps:
             return
+        moved = replace(asked, train=replace(asked.train, max_steps=steps))
+        self._check(request, moved, values)
         if values["budget_seconds"]:
             raise TrainingError("the run has a budget, so the clock says where it ends: train.max_steps cannot change")
         found = checkpoint.latest(self.path.parent)
@@ -105,9 +107,12 @@ class RunFile:
         for recipe in (values["asked"], values["plan"]["recipe"]):
             recipe["train"]["max_steps"] = steps
         self._store(values)
+        say(f"the run is to end at step {steps:,}")
 
     @staticmethod
     def _check_end(steps: int, progress: checkpoint.Progress, recipe: Recipe) -> None:
+        if progress.finished == "patience":
+            raise TrainingError("the run ended early, as it got no better: go on from its model with --init")
         if steps <= progress.step:
             raise TrainingError(f"the run is at step {progress.step} already, it cannot end at step {steps}")
         before, after = (
@@ -129,10 +134,7 @@ class RunFile:
         """The run as it was begun; a `TrainingError` if what is asked for now is something else."""
         values = read(self.path)
         asked, plan = self._understand(values)
-        if request.recipe.data.train and all(corpus.path != "-" for corpus in request.recipe.data.train):
-            changed = differences(asked, request.recipe)
-            if changed:
-                raise TrainingError(f"the recipe is not that of the run in {self.path.parent.parent}: {changed[0]}")
+        self._check(request, asked, values)
         begun = Request(
             recipe=asked,
             output=request.output,
@@ -141,9 +143,16 @@ class RunFile:
             keep_shape=True,
             tensorboard=request.tensorboard,
         )
+        return begun, plan
+
+    def _check(self, request: Request, asked: Recipe, values: dict[str, Any]) -> None:
+        """Refuse another recipe than `asked`, if there is one, and data that are not those of the run."""
+        if request.recipe.data.train and all(corpus.path != "-" for corpus in request.recipe.data.train):
+            changed = differences(asked, request.recipe)
+            if changed:
+                raise TrainingError(f"the recipe is not that of the run in {self.path.parent.parent}: {changed[0]}")
         if content_hash(asked.data.train) != values["data"]:
             raise TrainingError("the training data have changed since the run began: start anew in another --output")
-        return begun, plan
 
     def _understand(self, values: dict[str, Any]) -> tuple[Recipe, Plan]:
         try:

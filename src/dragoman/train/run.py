@@ -73,8 +73,8 @@ def train_model(
 def _begin(request: Request, run_file: RunFile, resume: bool, journal: Journal, world: World) -> None:
     """Leave a run file that says what to train: the one that is there, or that of a new plan."""
     if run_file.exists():
-        if request.recipe.train.max_steps:
-            run_file.end_at(request.recipe.train.max_steps)
+        if "train.max_steps" in request.asked:
+            run_file.end_at(request, journal.say)
     else:
         if resume:
             journal.say("there is nothing to resume yet: starting from the beginning")
@@ -140,7 +140,9 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     feed = PairFeed(prepared.train, prepared.tokenizer, recipe, world.size)
     compiled = _compile_if_it_pays(recipe, plan, objective, feed, world, journal, folder / "compiled")
     validation = Validation(prepared, recipe, world.device)
-    finisher = Finisher(request, plan, recipe, prepared, validation, journal, base.known_words if base else None)
+    finisher = Finisher(request, plan, recipe, prepared, validation, journal, base)
+    if world.is_first:
+        finisher.known_words  # noqa: B018 - collected here: in the first validation it would count as the time that one takes
     found = checkpoint.latest(folder)
     most_steps = asked.max_steps or math.ceil(asked.max_epochs * feed.num_batches(0))
     # Only now that the pairs are pieces is it known how many steps an epoch has.

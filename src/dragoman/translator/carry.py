@@ -52,6 +52,15 @@ class Carried:
     numbers: tuple[str, ...] = ()
     names: tuple[Name, ...] = ()
 
+    @property
+    def distinct_names(self) -> tuple[Name, ...]:
+        """Each name once, certain if it is so anywhere."""
+        by_text: dict[str, Name] = {}
+        for name in self.names:
+            if name.certain or name.text not in by_text:
+                by_text[name.text] = name
+        return tuple(by_text.values())
+
     def __bool__(self) -> bool:
         return bool(self.verbatims or self.numbers or self.names)
 
@@ -59,14 +68,17 @@ class Carried:
 NOTHING = Carried()
 
 
-def find_carried(sentence: str, known: KnownWords | None = None) -> Carried:
-    """What must be carried over; numbers as they are written. Names are those that are not `known`."""
+def find_carried(sentence: str, known: KnownWords | None = None, settled: Sequence[tuple[int, int]] = ()) -> Carried:
+    """What must be carried over; numbers as they are written. Names are those that are not `known`, and not in parts
+    of the sentence that are `settled` otherwise, from start to end.
+    """
     verbatims = find_verbatims(sentence)
     numbers = _numbers(_without(verbatims, sentence, " "))
+    taken = [*settled, *((one.start, one.end) for one in verbatims)]
     names = tuple(
         name
         for name in (known.unknown_names(sentence) if known else ())
-        if all(name.end <= one.start or one.end <= name.start for one in verbatims)
+        if all(name.end <= start or end <= name.start for start, end in taken)
     )
     return Carried(verbatims, numbers, names) if verbatims or numbers or names else NOTHING
 
@@ -96,12 +108,8 @@ def missing_verbatims(carried: Carried, target: str) -> tuple[Verbatim, ...]:
 
 
 def missing_names(carried: Carried, target: str) -> tuple[Name, ...]:
-    """Those that `target` does not have as they are, each once."""
-    by_text: dict[str, Name] = {}
-    for name in carried.names:
-        if name.certain or name.text not in by_text:
-            by_text[name.text] = name
-    return tuple(name for name in by_text.values() if not has_word(name.text, target))
+    """Those that `target` does not have as they are."""
+    return tuple(name for name in carried.distinct_names if not has_word(name.text, target))
 
 
 def missing_numbers(carried: Carried, target: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.engine.engine import Output
+from dragoman.text.known_words import has_form
 from dragoman.text.suspect import Suspicion, suspicions
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translator.carry import NOTHING, Carried, missing_names, missing_numbers, missing_verbatims
@@ -58,8 +59,12 @@ class Draft:
     alternatives: tuple[Alternative, ...] = ()
 
     def is_better_than(self, other: Draft) -> bool:
-        """Fewer problems; a higher score alone is no reason to leave what the search found best."""
-        return len(self.problems) < len(other.problems)
+        """Fewer problems to warn of; a higher score alone is no reason to leave what the search found best."""
+        return self.num_warnings < other.num_warnings
+
+    @property
+    def num_warnings(self) -> int:
+        return sum(1 for problem in self.problems if problem.message)
 
 
 class Scribe:
@@ -126,7 +131,8 @@ def find_problems(sentence: Sentence, target: str, output: Output | None = None)
         for number in missing_numbers(sentence.carried, target):
             problems.append(Problem("number", f"the number {number} is missing in the translation"))
         for name in missing_names(sentence.carried, target):
-            problems.append(Problem("name", f"{name.text} is missing in the translation" if name.certain else ""))
+            is_sure = name.certain and not has_form(name.text, target)
+            problems.append(Problem("name", f"{name.text} is missing in the translation" if is_sure else ""))
     for term in sentence.terms:
         if not is_used(term, target):
             message = f"{term.source!r} did not become {term.target!r}, as the glossary says"

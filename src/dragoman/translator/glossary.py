@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.errors import DataError
+from dragoman.text.known_words import whole
 from dragoman.text.lines import lines_of, place
-from dragoman.text.sentences import SPACELESS
 
 _LETTER = re.compile("(?s:.)[\u0300-\u036f]*")  # with the marks on it
 
@@ -42,7 +42,7 @@ class Glossary:
     def __init__(self, terms: Iterable[Term]) -> None:
         self._terms = {_fold(term.source): term for term in terms}
         longest_first = sorted(self._terms, key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(_whole, longest_first))) if longest_first else None
+        self._pattern = re.compile("|".join(map(whole, longest_first))) if longest_first else None
 
     def __len__(self) -> int:
         return len(self._terms)
@@ -85,14 +85,7 @@ class Glossary:
 
 def is_used(term: Term, target: str) -> bool:
     """Whether a translation has the target term, as whole words if its script has spaces, whatever their case."""
-    return re.search(_whole(_fold(term.target)), _fold(target)) is not None
-
-
-def _whole(wanted: str) -> str:
-    """A pattern for whole words, where the script has spaces between them."""
-    before = "" if SPACELESS.match(wanted[:1]) else r"(?<!\w)"
-    after = "" if SPACELESS.match(wanted[-1:]) else r"(?!\w)"
-    return before + re.escape(wanted) + after
+    return re.search(whole(_fold(term.target)), _fold(target)) is not None
 
 
 def _fold(text: str) -> str:

@@ -14,7 +14,7 @@ from dragoman.translator.drafts import Scribe, Sentence
 from dragoman.translator.options import Settings
 
 _SHOWN = 40
-_NOUNS_HAVE_CAPITALS = ("de", "lb")  # so that a capital does not tell a name
+_NOUNS_HAVE_CAPITALS = ("de", "deu", "ger", "lb", "ltz")  # so that a capital does not tell a name
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def prepare(
     known: KnownWords | None = None,
 ) -> Prepared:
     """Split, encode, cut what is too long, and look for what translations must have; names are words not `known`."""
-    if language in _NOUNS_HAVE_CAPITALS:
+    if language.partition("_")[0] in _NOUNS_HAVE_CAPITALS:
         known = None
     segments = [split(text, language) if settings.split_sentences else frame(text) for text in texts]
     ids = _encode(scribe, {one.text for some in segments for one in some if one.is_sentence})
@@ -85,7 +85,11 @@ def _sentence(
         return Sentence(text, ids, NOTHING, terms, warnings, shouted)
     if has_nothing_to_translate(text):
         return Sentence(text, [], NOTHING, (), warnings)
-    return Sentence(text, ids, find_carried(text, None if shouted else known), terms, warnings, shouted)
+    settled = (
+        [(place.start, place.end) for place in settings.glossary.places(text)] if terms and settings.glossary else []
+    )
+    carried = find_carried(text, None if shouted else known, settled)
+    return Sentence(text, ids, carried, terms, warnings, shouted)
 
 
 def _cut_long(

@@ -1,10 +1,10 @@
 """When a translation went wrong: the same sentence decoded in other ways, cheap ones first, until one is right.
 
-    with stand-ins        in place of names that are new to the model
     another hypothesis    of a beam that found the bad one
     constrained           what is missing must appear; needs an engine that can do that
     without repeats       no three pieces twice
     sampled               drawn, from the likeliest pieces
+    with stand-ins        in place of names that are new to the model
     around                the text between addresses and placeholders, which are put back where they were
     in parts              the sentence in halves
     with terms            what the glossary says already in the source, as models tend to copy what they do not know
@@ -58,7 +58,7 @@ def repair(
     """The drafts, with those that have problems replaced where a better one could be found. `max_length` is the most
     pieces that the engine takes.
     """
-    best = with_stand_ins(sentences, drafts, scribe, engine, search, stand_ins)
+    best = list(drafts)
     for way in _ways(scribe, search):
         chosen = _helped(best, way.helps)
         demands = [way.demand(sentences[place], best[place]) for place in chosen] if way.demand else None
@@ -72,6 +72,7 @@ def repair(
         for place, outputs in zip(chosen, found, strict=True):
             for output in outputs:
                 _keep_better(best, place, scribe.draft(sentences[place], [output], check=True))
+    best = with_stand_ins(sentences, best, scribe, engine, search, max_length, stand_ins)
     _repair_apart(sentences, best, scribe, engine, search, max_length)
     return best
 

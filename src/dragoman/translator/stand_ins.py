@@ -8,12 +8,12 @@ What stands in are names that it copies, as its training pairs did.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dragoman.engine.engine import DecodeOptions, Engine
+from dragoman.engine.engine import DecodeOptions, Engine, Output
 from dragoman.recipe import SearchConfig
-from dragoman.text.known_words import has_word, replace_word
+from dragoman.text.known_words import has_word, replace_words
 from dragoman.translator.drafts import Draft, Scribe, Sentence, find_problems
 
 _SURE = 0.7
@@ -25,44 +25,47 @@ def with_stand_ins(
     scribe: Scribe,
     engine: Engine,
     search: SearchConfig,
+    max_length: int,
     stand_ins: Sequence[str],
 ) -> list[Draft]:
     """The drafts, with those that lack a name replaced where the model is surer of the sentence with a stand-in."""
     best = list(drafts)
     lacking = [place for place, draft in enumerate(drafts) if any(one.kind == "name" for one in draft.problems)]
     chosen = {place: found for place in lacking if (found := _choose(sentences[place], stand_ins))}
-    asked = scribe.encode([_exchange(sentences[place].text, found) for place, found in chosen.items()])
-    outputs = engine.translate_ids(asked, DecodeOptions(search=search)) if asked else []
-    for (place, found), (output, *_) in zip(chosen.items(), outputs, strict=True):
-        stood_in = scribe.draft(sentences[place], [output], check=False)
-        if not all(has_word(instead, stood_in.text) for instead in found.values()):
-            continue
-        text = _exchange(stood_in.text, {instead: name for name, instead in found.items()})
-        draft = replace(
-            stood_in,
-            text=text,
-            ids=tuple(scribe.tokenizer.target_side.ids_batch([text])[0]),
-            problems=find_problems(sentences[place], text, output),
-            alternatives=drafts[place].alternatives,
-        )
-        if draft.is_better_than(drafts[place]) and draft.confidence > _least(sentences[place], drafts[place]):
-            best[place] = draft
+    encoded = scribe.encode([replace_words(found, sentences[place].text) for place, found in chosen.items()])
+    asked = {place: ids for place, ids in zip(chosen, encoded, strict=True) if len(ids) <= max_length}
+    outputs = engine.translate_ids(list(asked.values()), DecodeOptions(search=search)) if asked else []
+    for place, (output, *_) in zip(asked, outputs, strict=True):
+        draft = _put_back(sentences[place], output, chosen[place], scribe, max_length)
+        if draft is not None and _is_better(draft, drafts[place], sentences[place]):
+            best[place] = replace(draft, alternatives=drafts[place].alternatives)
     return best
-
-
-def _least(sentence: Sentence, draft: Draft) -> float:
-    """What a draft's confidence must be above. Where a verb stood and not a name, the rest is hard to make sense of."""
-    return draft.confidence if all(name.certain for name in sentence.carried.names) else max(draft.confidence, _SURE)
 
 
 def _choose(sentence: Sentence, stand_ins: Sequence[str]) -> dict[str, str]:
     """A stand-in for each name of a sentence; none if there are not enough."""
-    names = dict.fromkeys(name.text for name in sentence.carried.names)
+    names = [name.text for name in sentence.carried.distinct_names]
     free = [one for one in stand_ins if not has_word(one, sentence.text)]
     return dict(zip(names, free, strict=False)) if len(names) <= len(free) else {}
 
 
-def _exchange(text: str, instead_of: dict[str, str]) -> str:
-    for word, instead in instead_of.items():
-        text = replace_word(word, instead, text)
-    return text
+def _put_back(
+    sentence: Sentence, output: Output, found: Mapping[str, str], scribe: Scribe, max_length: int
+) -> Draft | None:
+    """The output with the names in it; None if a stand-in was lost."""
+    stood_in = scribe.draft(sentence, [output], check=False)
+    if not all(has_word(instead, stood_in.text) for instead in found.values()):
+        return None
+    text = replace_words({instead: name for name, instead in found.items()}, stood_in.text)
+    ids = tuple(scribe.tokenizer.target_side.ids_batch([text])[0])
+    problems = find_problems(sentence, text, output)
+    return replace(stood_in, text=text, ids=ids if len(ids) < max_length else (), problems=problems)
+
+
+def _is_better(draft: Draft, before: Draft, sentence: Sentence) -> bool:
+    """Fewer names are missing, nothing else is worse, and the model is surer. Where a verb stood and not a name, the
+    rest is hard to make sense of: where that may be, it must be quite sure.
+    """
+    least = 0.0 if all(name.certain for name in sentence.carried.distinct_names) else _SURE
+    is_surer = draft.confidence > max(before.confidence, least)
+    return len(draft.problems) < len(before.problems) and draft.num_warnings <= before.num_warnings and is_surer
