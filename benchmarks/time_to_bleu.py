@@ -26,10 +26,11 @@ COLOURS = {"dragoman": "#0072B2", "plain Adam, paper's schedule": "#D55E00"}
 
 @dataclass(frozen=True)
 class Curve:
-    """BLEU after so many minutes, validation by validation."""
+    """BLEU after so many minutes, validation by validation, in a run of so many steps."""
 
     minutes: list[float]
     bleu: list[float]
+    steps: int
 
     def best(self) -> float:
         return max(self.bleu)
@@ -58,7 +59,8 @@ def train(name: str, settings: tuple[str, ...], arguments: argparse.Namespace, f
     subprocess.run(command, check=True)
     events = [json.loads(line) for line in (output / "training.jsonl").read_text(encoding="utf-8").splitlines()]
     found = [event for event in events if event["event"] == "validation"]
-    return Curve([event["seconds"] / 60 for event in found], [event["bleu"] for event in found])
+    minutes, bleu = ([event["seconds"] / 60 for event in found], [event["bleu"] for event in found])
+    return Curve(minutes, bleu, found[-1]["step"])
 
 
 def draw(curves: dict[str, Curve], path: Path) -> None:
@@ -93,6 +95,8 @@ def main() -> None:
     for name, curve in curves.items():
         points = "  ".join(f"{m:.0f}: {b:.1f}" for m, b in zip(curve.minutes, curve.bleu, strict=True))
         print(f"{name}, minutes: BLEU  {points}")
+    if plain.steps < 2 * arguments.plain_warmup:
+        print(f"the plain run had {plain.steps} steps, {arguments.plain_warmup} to warm up: give more --minutes")
     taken, wanted = ours.minutes_to(plain.best()), plain.best()
     if taken is None:
         print(f"ours did not reach {wanted:.1f} BLEU; its best is {ours.best():.1f}")
