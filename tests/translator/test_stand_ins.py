@@ -77,13 +77,20 @@ def test_the_same_name_twice_has_one_stand_in_and_a_longer_name_its_own() -> Non
 
 @pytest.mark.parametrize(
     ("answer", "doubt"),
-    [("Where does he live?", 0.1), (RIGHT, 1.0), (RIGHT, 1.5)],
-    ids=["the stand-in is lost", "no surer", "less sure"],
+    [("Where does he live?", 0.1), (RIGHT, 1.3)],
+    ids=["the stand-in is lost", "far less sure"],
 )
 def test_what_does_not_help_is_not_taken(answer: str, doubt: float) -> None:
     doubts = {**DOUBTS, answer: doubt}
     warnings = ("Oyelaran is missing in the translation",)
     assert told("Où habite Oyelaran ?", {"Où habite Tom ?": answer}, doubts=doubts) == (GARBLED, warnings)
+
+
+def test_about_as_sure_is_enough_for_a_name_that_is_certain() -> None:
+    doubts = {**DOUBTS, RIGHT: 1.1}
+    assert told("Où habite Oyelaran ?", {"Où habite Tom ?": RIGHT}, doubts=doubts) == ("Where does Oyelaran live?", ())
+    text = "Where does Tom live?"
+    assert told("Oyelaran habite où ?", {"Tom habite où ?": text}, doubts=doubts) == (GARBLED, ())
 
 
 def test_a_name_that_came_through_is_left_alone() -> None:

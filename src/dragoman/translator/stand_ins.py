@@ -16,7 +16,7 @@ from dragoman.recipe import SearchConfig
 from dragoman.text.known_words import has_word, replace_words
 from dragoman.translator.drafts import Draft, Scribe, Sentence, find_problems
 
-_SURE = 0.7
+_SURE, _NEARLY = 0.7, 0.8
 
 
 def with_stand_ins(
@@ -28,7 +28,7 @@ def with_stand_ins(
     max_length: int,
     stand_ins: Sequence[str],
 ) -> list[Draft]:
-    """The drafts, with those that lack a name replaced where the model is surer of the sentence with a stand-in."""
+    """The drafts, with those that lack a name replaced if the model is not unsure of the sentence with a stand-in."""
     best = list(drafts)
     lacking = [place for place, draft in enumerate(drafts) if any(one.kind == "name" for one in draft.problems)]
     chosen = {place: found for place in lacking if (found := _choose(sentences[place], stand_ins))}
@@ -63,9 +63,10 @@ def _put_back(
 
 
 def _is_better(draft: Draft, before: Draft, sentence: Sentence) -> bool:
-    """Fewer names are missing, nothing else is worse, and the model is surer. Where a verb stood and not a name, the
-    rest is hard to make sense of: where that may be, it must be quite sure.
+    """Fewer names are missing, nothing else is worse, and the model is about as sure. Where a verb stood and not a
+    name, the rest is hard to make sense of: where that may be, it must be surer, and quite sure.
     """
-    least = 0.0 if all(name.certain for name in sentence.carried.distinct_names) else _SURE
-    is_surer = draft.confidence > max(before.confidence, least)
-    return len(draft.problems) < len(before.problems) and draft.num_warnings <= before.num_warnings and is_surer
+    are_certain = all(name.certain for name in sentence.carried.distinct_names)
+    least = _NEARLY * before.confidence if are_certain else max(_SURE, before.confidence)
+    is_no_worse = draft.num_warnings <= before.num_warnings and draft.confidence > least
+    return is_no_worse and len(draft.problems) < len(before.problems)
