@@ -31,8 +31,8 @@ from dragoman.recipe import CorpusConfig, TokenizerConfig, TrainConfig
 from dragoman.text.batches import collate, plan_epoch
 from dragoman.text.corpus import read_pairs
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.feed import to_tensors
 from dragoman.train.hardware import reuse_memory
-from dragoman.train.loop import to_tensors
 from dragoman.train.objective import Objective
 from dragoman.train.optimizer import make_optimizers, set_learning_rate
 from dragoman.train.plan import operations_per_target_token

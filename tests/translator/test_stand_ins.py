@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 from fake_engine import FakeEngine, fake_translator
 
+from dragoman.serve.glossaries import ClientGlossary
 from dragoman.text.known_words import KnownWords
 from dragoman.translator import Glossary, Translation
 from dragoman.translator.glossary import Term
@@ -119,8 +120,9 @@ def test_a_missing_number_is_not_traded_for_a_name() -> None:
     assert told("vois Oyelaran a 3417", answers, doubts={whole: 1.0})[0] == whole
 
 
-def test_what_the_glossary_says_is_no_name_to_keep() -> None:
-    glossary = Glossary([Term("Oyelaran", "Ojelaran")])
+@pytest.mark.parametrize("kind", [Glossary, ClientGlossary])
+def test_what_the_glossary_says_is_no_name_to_keep(kind: type[Glossary]) -> None:
+    glossary = kind([Term("Oyelaran", "Ojelaran")])
     right = "Where does Ojelaran live?"
     assert told("Où habite Oyelaran ?", {"Où habite Oyelaran ?": right}, glossary=glossary) == (right, ())
 

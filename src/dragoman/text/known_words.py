@@ -13,11 +13,10 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from dragoman.errors import DataError
-from dragoman.text.sentences import SPACELESS
 
 WORDS = "words.json"
 _WORD = re.compile(r"[^\W\d_]+")
@@ -110,30 +109,6 @@ class KnownWords:
             return cls(tuple(filter(None, filters)), tuple(map(str, contents["stand_ins"])))
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{WORDS} cannot be understood: {error}: copy or train the model again") from error
-
-
-def has_word(word: str, text: str) -> bool:
-    """Whether a text has a word, or several in a row, whole and in just this case."""
-    return re.search(whole(word), text) is not None
-
-
-def has_form(word: str, text: str) -> bool:
-    """Whether a text has a word, with or without an ending."""
-    return re.search(whole(word, with_ending=True), text) is not None
-
-
-def replace_words(instead_of: Mapping[str, str], text: str) -> str:
-    """The text with others wherever these words are, whole and in just this case; of two that overlap, the longer."""
-    longest_first = sorted(instead_of, key=len, reverse=True)
-    return re.sub("|".join(map(whole, longest_first)), lambda match: instead_of[match[0]], text)
-
-
-def whole(wanted: str, *, with_ending: bool = False) -> str:
-    """A pattern for whole words, where the script has spaces between them."""
-    letter = rf"(?!{SPACELESS.pattern})\w"
-    before = "" if SPACELESS.match(wanted[:1]) else f"(?<!{letter})"
-    after = "" if with_ending or SPACELESS.match(wanted[-1:]) else f"(?!{letter})"
-    return before + re.escape(wanted) + after
 
 
 def _is_inside(sentence: str, start: int) -> bool:

@@ -11,7 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dragoman.recipe import Recipe
 from dragoman.text.batches import Batch, collate, plan_epoch, split
@@ -103,3 +105,10 @@ class PairFeed:
             )
             self._planned_epoch = epoch
         return self._planned
+
+
+def to_tensors(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """A batch's three arrays as tensors."""
+    arrays = (batch.source_BS, batch.target_in_BT, batch.target_out_BT)
+    source_BS, target_in_BT, target_out_BT = (torch.from_numpy(array).to(device) for array in arrays)
+    return source_BS, target_in_BT, target_out_BT

@@ -1,11 +1,9 @@
 """The end of a run: which weights become the model, how good they are, and the folder that holds them."""
 
-import math
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,6 @@ from dragoman.bundle import Bundle, model_card, state_to_weights
 from dragoman.recipe import Recipe
 from dragoman.settings import to_mapping
 from dragoman.text.corpus import content_hash
-from dragoman.text.dataset import Dataset
 from dragoman.text.known_words import KnownWords
 from dragoman.text.metrics import corpus_scores
 from dragoman.train import checkpoint
@@ -23,11 +20,9 @@ from dragoman.train.averaging import Weights
 from dragoman.train.checkpoint import Progress
 from dragoman.train.journal import Journal
 from dragoman.train.plan import Plan
-from dragoman.train.prepare import Direction, Prepared, directions_of
+from dragoman.train.prepare import Prepared, directions_of
 from dragoman.train.request import Request
 from dragoman.train.validate import Validation
-
-MOST_KNOWN_PAIRS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -55,31 +50,15 @@ class Finisher:
         prepared: Prepared,
         validation: Validation,
         journal: Journal,
-        base: Bundle | None = None,
+        known_words: KnownWords | None,
     ) -> None:
-        """`base` is the model that is gone on from."""
         self.request = request
         self.plan = plan
         self.recipe = recipe
         self.prepared = prepared
         self.validation = validation
         self.journal = journal
-        self.base = base
-
-    @cached_property
-    def known_words(self) -> KnownWords | None:
-        """Those of the training pairs, and of the model that is gone on from; None where its words are not known."""
-        if self.base is None:
-            return KnownWords.collect(self._texts())
-        before = self.base.known_words
-        return before | KnownWords.collect(self._texts()) if before else None
-
-    def _texts(self) -> Iterator[tuple[str, str]]:
-        """The pairs, or a million of a corpus, from all over it."""
-        for direction, dataset in self._datasets():
-            if not direction.reverse:
-                texts = map(dataset.text, range(0, len(dataset), math.ceil(len(dataset) / MOST_KNOWN_PAIRS)))
-                yield from ((text.source, text.target) for text in texts)
+        self.known_words = known_words
 
     def keep(self, metrics: Mapping[str, Any], progress: Progress) -> None:
         """Write the weights that were just validated, and were better than all before."""
@@ -153,11 +132,9 @@ class Finisher:
             scorecard=scorecard,
         )
 
-    def _datasets(self) -> Iterator[tuple[Direction, Dataset]]:
-        return zip(directions_of(self.recipe.data.train), self.prepared.train.datasets, strict=True)
-
     def _described_data(self) -> list[dict[str, Any]]:
         """The corpora; one that is learned in both directions is told once, by the pairs of the first."""
+        datasets = zip(directions_of(self.recipe.data.train), self.prepared.train.datasets, strict=True)
         return [
             {
                 "name": " + ".join(Path(path).name for path in (corpus.path, corpus.target_path) if path),
@@ -165,7 +142,7 @@ class Finisher:
                 "sha256": content_hash([corpus]),
                 **_told(licence=corpus.licence, attribution=corpus.attribution),
             }
-            for direction, dataset in self._datasets()
+            for direction, dataset in datasets
             if not direction.reverse and (corpus := direction.corpus)
         ]
 

@@ -19,6 +19,7 @@ from dragoman.train import checkpoint
 from dragoman.train.averaging import Weights
 from dragoman.train.checkpoint import Progress, unshared
 from dragoman.train.distributed import World, copy_into, whole
+from dragoman.train.feed import to_tensors
 from dragoman.train.interrupt import StopSignals
 from dragoman.train.optimizer import set_learning_rate
 from dragoman.train.schedule import learning_rate
@@ -135,7 +136,8 @@ class Loop:
             # Ranks average their gradients, and the loss is a sum: so times ranks, divided by everyone's pieces.
             (loss.smoothed * (world.size / num_tokens)).backward()
             plain += loss.plain
-        plain, rate = world.sum(plain), learning_rate(step, config, self.d_model, self.progress.total_steps)
+        plain = world.sum(plain)
+        rate = learning_rate(step, config, self.d_model, self.progress.total_steps)
         norm = whole(nn.utils.clip_grad_norm_(self.parameters, config.clip_norm or math.inf, foreach=True))
         finite = math.isfinite(norm.item()) and math.isfinite(plain.item())
         if finite:
@@ -291,10 +293,3 @@ class Loop:
 def draw_seed(seed: int, step: int, rank: int) -> int:
     """What a step's dropout is drawn from: nothing but the recipe's seed, the step and the rank."""
     return ((seed * 1_000_003 + step) * 10_007 + rank) % 2**63
-
-
-def to_tensors(batch: Batch, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """A batch's three arrays as tensors."""
-    arrays = (batch.source_BS, batch.target_in_BT, batch.target_out_BT)
-    source_BS, target_in_BT, target_out_BT = (torch.from_numpy(array).to(device) for array in arrays)
-    return source_BS, target_in_BT, target_out_BT

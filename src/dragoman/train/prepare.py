@@ -1,6 +1,7 @@
 """From corpora to what the loop eats: pieces, ids on disk, and a validation set that shares no sentence with them."""
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,16 +10,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dragoman.bundle import Bundle
 from dragoman.cache import atomic_file, cache_folder
 from dragoman.errors import ConfigError, DataError
 from dragoman.recipe import CorpusConfig, Recipe
 from dragoman.text.corpus import Fault, Pair, content_hash, corpus_languages, read_records
 from dragoman.text.dataset import Dataset, build, cached
 from dragoman.text.holdout import hold_out
+from dragoman.text.known_words import KnownWords
 from dragoman.text.mixture import Mixture
 from dragoman.text.tokenizer import Tokenizer
 
-MOST_VALID_PAIRS = 5000
+MOST_VALID_PAIRS, MOST_KNOWN_PAIRS = 5000, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,23 @@ def prepare(
         directions=tuple(dict.fromkeys(direction.name for direction in directions)),
         num_skipped=dropped.total(),
     )
+
+
+def words_met(recipe: Recipe, prepared: Prepared, base: Bundle | None) -> KnownWords | None:
+    """Of the pairs, or a million of a corpus from all over it, and of the model that is gone on from; None where that
+    does not know its words.
+    """
+    before = base.known_words if base else KnownWords()
+    if before is None:
+        return None
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for direction, dataset in zip(directions_of(recipe.data.train), prepared.train.datasets, strict=True):
+            if not direction.reverse:
+                texts = map(dataset.text, range(0, len(dataset), math.ceil(len(dataset) / MOST_KNOWN_PAIRS)))
+                yield from ((text.source, text.target) for text in texts)
+
+    return before | KnownWords.collect(pairs())
 
 
 def _write_valid_pairs(folder: Path, datasets: Sequence[Dataset], directions: Sequence[Direction]) -> None:

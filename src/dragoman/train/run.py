@@ -27,15 +27,15 @@ from dragoman.text.doctor import examine
 from dragoman.train import checkpoint, hardware
 from dragoman.train.checkpoint import Progress
 from dragoman.train.distributed import World, check_shard, distribute, join_world, leave_world
-from dragoman.train.feed import PairFeed
+from dragoman.train.feed import PairFeed, to_tensors
 from dragoman.train.finish import Finisher, TrainingResult
 from dragoman.train.journal import Journal
-from dragoman.train.loop import Loop, to_tensors
+from dragoman.train.loop import Loop
 from dragoman.train.lora import adapt
 from dragoman.train.objective import Objective
 from dragoman.train.optimizer import make_optimizers
 from dragoman.train.plan import Plan, make_plan, measure_operations_per_second, size_of
-from dragoman.train.prepare import Prepared, prepare
+from dragoman.train.prepare import Prepared, prepare, words_met
 from dragoman.train.request import Request, RunFile
 from dragoman.train.trackers import Tracker
 from dragoman.train.validate import Validation
@@ -140,9 +140,8 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     feed = PairFeed(prepared.train, prepared.tokenizer, recipe, world.size)
     compiled = _compile_if_it_pays(recipe, plan, objective, feed, world, journal, folder / "compiled")
     validation = Validation(prepared, recipe, world.device)
-    finisher = Finisher(request, plan, recipe, prepared, validation, journal, base)
-    if world.is_first:
-        finisher.known_words  # noqa: B018 - collected here: in the first validation it would count as the time that one takes
+    known_words = words_met(recipe, prepared, base) if world.is_first else None
+    finisher = Finisher(request, plan, recipe, prepared, validation, journal, known_words)
     found = checkpoint.latest(folder)
     most_steps = asked.max_steps or math.ceil(asked.max_epochs * feed.num_batches(0))
     # Only now that the pairs are pieces is it known how many steps an epoch has.

@@ -16,7 +16,7 @@ from dragoman.text.batches import Batch, collate, plan_epoch
 from dragoman.text.metrics import corpus_scores
 from dragoman.text.mixture import Mixture
 from dragoman.text.tokenizer import Tokenizer
-from dragoman.train.loop import to_tensors
+from dragoman.train.feed import to_tensors
 from dragoman.train.loss import chunked_loss
 from dragoman.train.prepare import Prepared
 

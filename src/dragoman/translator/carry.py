@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.text.known_words import KnownWords, Name, has_word
+from dragoman.text.known_words import KnownWords, Name
+from dragoman.text.whole_words import has_word
 
 # Strangers choose the text: what is tried once is not tried again from the next letter on, nor given back.
 _MAIL = r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++"

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dragoman.engine.engine import Output
-from dragoman.text.known_words import has_form
 from dragoman.text.suspect import Suspicion, suspicions
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.text.whole_words import has_form
 from dragoman.translator.carry import NOTHING, Carried, missing_names, missing_numbers, missing_verbatims
 from dragoman.translator.glossary import Term, is_used
 from dragoman.translator.translation import Alternative

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dragoman.errors import DataError
-from dragoman.text.known_words import whole
 from dragoman.text.lines import lines_of, place
+from dragoman.text.whole_words import whole
 
 _LETTER = re.compile("(?s:.)[\u0300-\u036f]*")  # with the marks on it
 

@@ -11,6 +11,7 @@ from dragoman.text.sentences import Segment, frame, split, split_long
 from dragoman.translator.capitals import calm, is_shouted
 from dragoman.translator.carry import NOTHING, find_carried, find_verbatims, has_nothing_to_translate
 from dragoman.translator.drafts import Scribe, Sentence
+from dragoman.translator.glossary import Glossary
 from dragoman.translator.options import Settings
 
 _SHOWN = 40
@@ -85,9 +86,7 @@ def _sentence(
         return Sentence(text, ids, NOTHING, terms, warnings, shouted)
     if has_nothing_to_translate(text):
         return Sentence(text, [], NOTHING, (), warnings)
-    settled = (
-        [(place.start, place.end) for place in settings.glossary.places(text)] if terms and settings.glossary else []
-    )
+    settled = [(place.start, place.end) for place in Glossary(terms).places(text)]
     carried = find_carried(text, None if shouted else known, settled)
     return Sentence(text, ids, carried, terms, warnings, shouted)
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from dragoman.engine.engine import DecodeOptions, Engine, Output
 from dragoman.recipe import SearchConfig
-from dragoman.text.known_words import has_word, replace_words
+from dragoman.text.whole_words import has_word, replace_words
 from dragoman.translator.drafts import Draft, Scribe, Sentence, find_problems
 
 _SURE, _NEARLY = 0.7, 0.8

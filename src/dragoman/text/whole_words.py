@@ -1,0 +1,32 @@
+"""Words in a text, whole: *Tom* is in *Tom's*, not in *Tommy*. Of scripts without spaces, letters beside do not count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dragoman.text.sentences import SPACELESS
+
+
+def has_word(word: str, text: str) -> bool:
+    """Whether a text has a word, or several in a row, whole and in just this case."""
+    return re.search(whole(word), text) is not None
+
+
+def has_form(word: str, text: str) -> bool:
+    """Whether a text has a word, with or without an ending."""
+    return re.search(whole(word, with_ending=True), text) is not None
+
+
+def replace_words(instead_of: Mapping[str, str], text: str) -> str:
+    """The text with others wherever these words are, whole and in just this case; of two that overlap, the longer."""
+    longest_first = sorted(instead_of, key=len, reverse=True)
+    return re.sub("|".join(map(whole, longest_first)), lambda match: instead_of[match[0]], text)
+
+
+def whole(wanted: str, *, with_ending: bool = False) -> str:
+    """A pattern for whole words, where the script has spaces between them."""
+    letter = rf"(?!{SPACELESS.pattern})\w"
+    before = "" if SPACELESS.match(wanted[:1]) else f"(?<!{letter})"
+    after = "" if with_ending or SPACELESS.match(wanted[-1:]) else f"(?!{letter})"
+    return before + re.escape(wanted) + after
