@@ -1,4 +1,4 @@
-"""Words in a text, whole: *Tom* is in *Tom's*, not in *Tommy*. Of scripts without spaces, letters beside do not count."""
+"""Words in a text, whole: *Tom* is in *Tom's*, not in *Tommy*. Without spaces, as in Chinese, any place counts."""
 
 from __future__ import annotations
 
