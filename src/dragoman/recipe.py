@@ -17,6 +17,7 @@ class CorpusConfig:
     target_path: str = option("", "the target side, when `path` is the source side alone")
     languages: str = option("", "source-target, say fr-en; read off the file names where they tell")
     weight: float = option(1.0, "how often an epoch goes through this corpus: 2 is twice, 0.5 every other pair")
+    swap: bool = option(False, "take a TSV file's pairs the other way round: the right side is the source")
     both_ways: bool = option(False, "learn target to source as well")
     licence: str = fact("", "of the text, for the model card")
     attribution: str = fact("", "whom the licence asks to name, for the model card")

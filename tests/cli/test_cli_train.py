@@ -196,6 +196,15 @@ def test_options_fill_the_recipe(run: Run, tmp_path: Path) -> None:
     assert (recipe["train"]["seed"], recipe["train"]["lora"]) == (7, 3)
 
 
+def test_pairs_may_be_taken_the_other_way_round(run: Run, tmp_path: Path) -> None:
+    train, valid = tsv(tmp_path / "pairs.fr-en.tsv", pairs()), tsv(tmp_path / "valid.fr-en.tsv", pairs(7))
+    status, _, errors = run(train, "--valid", valid, "--swap", "--output", "models/mine", *TINY)
+    assert status == 0, errors
+    assert Bundle.open(tmp_path / "models" / "mine").directions == ("en-fr",)
+    kept = (tmp_path / "models" / "mine" / "run" / "valid.en-fr.tsv").read_text()
+    assert kept == "".join(f"{target}\t{source}\n" for source, target in pairs(7))
+
+
 def test_languages_may_have_a_region(run: Run, tmp_path: Path) -> None:
     corpus = tsv(tmp_path / "pairs.tsv", pairs())
     recipe = planned(run, corpus, "--from", "fr", "--to", "pt-BR")
@@ -254,6 +263,11 @@ def test_help_tells_every_setting(run: Run) -> None:
         ([], "no corpus to train on: name a TSV, TMX or JSON lines file, or --source and --target"),
         (["--source", "good.tsv"], "--source and --target go together: the two sides, aligned line by line"),
         (["--target", "good.tsv"], "--source and --target go together: the two sides, aligned line by line"),
+        (["--swap"], "--swap turns the pairs of CORPUS round: name one"),
+        (
+            ["--source", "good.tsv", "--target", "good.tsv", "--swap"],
+            "--swap turns the pairs of CORPUS round: name one",
+        ),
         (["good.tsv", "--from", "fr"], "--from and --to go together: the languages of the two sides"),
         (["good.tsv", "--to", "fr"], "--from and --to go together: the languages of the two sides"),
         (["good.tsv", "--set", "train.sede=7"], "unknown key 'train.sede': did you mean 'seed'?"),

@@ -7,6 +7,7 @@ import lzma
 import os
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,15 @@ def test_an_empty_text_has_no_lines(tmp_path: Path) -> None:
 
 def test_further_columns_are_ignored_and_white_space_around_a_side_is_not_text(tmp_path: Path) -> None:
     assert sides(corpus(tmp_path / "p.tsv", " Va ! \tGo.\tCC-BY 2.0\tAnn\n")) == [("Va !", "Go.")]
+
+
+def test_pairs_may_be_swapped_where_columns_are_sides(tmp_path: Path) -> None:
+    swapped = corpus(tmp_path / "a.fr-en.tsv", "un\tone\tanna\n\ndeux\ttwo\n", swap=True)
+    assert sides(swapped) == [("one", "un"), ("", ""), ("two", "deux")]
+    assert corpus_languages(swapped) == ("en", "fr")
+    assert corpus_languages(replace(swapped, languages="en-oc")) == ("en", "oc")
+    with pytest.raises(DataError, match=r"train\.fr is read as two files: swap is for the columns of TSV"):
+        sides(replace(aligned(tmp_path, "un\n", "one\n"), swap=True))
 
 
 def test_a_pair_knows_its_line(tmp_path: Path) -> None:

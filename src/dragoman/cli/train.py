@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli._idle import refuse_idle
 from dragoman.errors import ConfigError, DataError, require
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class _HelpWithSettings(click.Command):
 @click.option("--test", multiple=True, metavar="CORPUS", help="Make sure that nothing of this is in the training data.")
 @click.option("--from", "source_language", metavar="LANG", help="Language of the source side.")
 @click.option("--to", "target_language", metavar="LANG", help="Language of the target side.")
+@click.option("--swap", is_flag=True, help="Take the pairs the other way round: the right side is the source.")
 @click.option("--both-ways", is_flag=True, help="One model for both directions.")
 @click.option("--output", type=click.Path(path_type=Path), metavar="FOLDER", help="Where the model goes.")
 @click.option("--recipe", "recipe_path", type=click.Path(path_type=Path), metavar="FILE", help="A TOML recipe.")
@@ -103,9 +105,12 @@ def _recipe(options: dict[str, Any]) -> Recipe:
     data = values.setdefault("data", {})
 
     def corpora(arguments: tuple[str, ...]) -> list[dict[str, Any]]:
-        return [to_mapping(corpus_of(argument, languages)) for argument in arguments]
+        chosen = (corpus_of(argument, languages) for argument in arguments)
+        return [to_mapping(replace(corpus, swap=options["swap"])) for corpus in chosen]
 
     given = corpora(options["corpora"])
+    if not given:
+        refuse_idle({"--swap": options["swap"]}, "turns the pairs of CORPUS round: name one (in a recipe, swap = true)")
     if bool(options["source"]) != bool(options["target"]):
         raise DataError("--source and --target go together: the two sides, aligned line by line")
     if options["source"]:

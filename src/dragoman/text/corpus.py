@@ -71,6 +71,8 @@ def read_records(corpus: CorpusConfig) -> Iterator[Pair | Fault]:
     if not corpus.path:
         raise DataError("a corpus has no path, expected a file that holds both sides, or the source side's file")
     format = format_of(corpus)
+    if corpus.swap and format != "TSV":
+        raise DataError(f"{name_of(corpus.path)} is read as {format}: swap is for the columns of TSV, leave it out")
     read = {"TSV": _read_tsv, "two files": _read_aligned, "TMX": _read_tmx, "JSON lines": _read_json_lines}[format]
     empty = True
     for record in read(corpus):
@@ -104,6 +106,8 @@ def corpus_languages(corpus: CorpusConfig) -> tuple[str, str]:
         source, _, target = corpus.languages.partition("-")
         return source, target
     told = languages_of_names(corpus.path, corpus.target_path)
+    if told and corpus.swap:
+        told = told[::-1]
     if told is None and format_of(corpus) == "TMX" and Path(corpus.path).is_file():
         told = languages_of_tmx(corpus.path)
     return told or UNKNOWN
@@ -169,7 +173,8 @@ def _read_tsv(corpus: CorpusConfig) -> Iterator[Pair | Fault]:
             continue
         columns = text.split("\t", 2)
         if len(columns) > 1:
-            yield Pair(columns[0].strip(), columns[1].strip(), number)
+            source, target = columns[1::-1] if corpus.swap else columns[:2]
+            yield Pair(source.strip(), target.strip(), number)
         elif not text.strip():
             yield Pair("", "", number)
         else:

@@ -106,6 +106,7 @@ def prepare(
             "held_out": None if mask is None else hashlib.sha256(mask.tobytes()).hexdigest(),
             "wanted": wanted,
             "most": most,
+            "swap": direction.corpus.swap,
             "reverse": direction.reverse,
             "tokenizer": tokenizer.fingerprint(),
             "tag": tag,

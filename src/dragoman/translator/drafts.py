@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dragoman.engine.engine import Output
+from dragoman.engine.engine import Engine, Output
+from dragoman.recipe import SearchConfig
 from dragoman.text.suspect import Suspicion, suspicions
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.text.whole_words import has_form
@@ -113,6 +114,19 @@ class Scribe:
             if other and other != text:
                 found.setdefault(other, Alternative(other, output.score, confidence(output)))
         return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What sentences are translated again with: `max_length` is the most pieces that the engine takes, `stand_ins` are
+    names that the model copies.
+    """
+
+    scribe: Scribe
+    engine: Engine
+    search: SearchConfig
+    max_length: int
+    stand_ins: tuple[str, ...] = ()
 
 
 def confidence(output: Output) -> float:

@@ -20,11 +20,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dragoman.engine.engine import NO_DEMAND, DecodeOptions, Demand, Engine, Sampling
+from dragoman.engine.engine import NO_DEMAND, DecodeOptions, Demand, Sampling
 from dragoman.recipe import SearchConfig
 from dragoman.text.sentences import SPACELESS, Segment, frame, rebuild, split_long
 from dragoman.translator.carry import find_verbatims
-from dragoman.translator.drafts import Draft, Scribe, Sentence, confidence, find_problems
+from dragoman.translator.drafts import Desk, Draft, Scribe, Sentence, confidence, find_problems
 from dragoman.translator.glossary import Glossary, Place
 from dragoman.translator.stand_ins import with_stand_ins
 
@@ -46,34 +46,24 @@ class _Way:
     demand: Callable[[Sentence, Draft], Demand] | None = None
 
 
-def repair(
-    sentences: Sequence[Sentence],
-    drafts: Sequence[Draft],
-    scribe: Scribe,
-    engine: Engine,
-    search: SearchConfig,
-    max_length: int,
-    stand_ins: Sequence[str] = (),
-) -> list[Draft]:
-    """The drafts, with those that have problems replaced where a better one could be found. `max_length` is the most
-    pieces that the engine takes.
-    """
+def repair(sentences: Sequence[Sentence], drafts: Sequence[Draft], desk: Desk) -> list[Draft]:
+    """The drafts, with those that have problems replaced where a better one could be found."""
     best = list(drafts)
-    for way in _ways(scribe, search):
+    for way in _ways(desk.scribe, desk.search):
         chosen = _helped(best, way.helps)
         demands = [way.demand(sentences[place], best[place]) for place in chosen] if way.demand else None
         if demands is not None:
             able = [(place, one) for place, one in zip(chosen, demands, strict=True) if one != NO_DEMAND]
             chosen, demands = [place for place, _ in able], [one for _, one in able]
-        if not chosen or engine.lacks(way.options, demands):
+        if not chosen or desk.engine.lacks(way.options, demands):
             continue
         _LOG.info("%s: decoding again, %s", _count(len(chosen)), way.name)
-        found = engine.translate_ids([sentences[place].ids for place in chosen], way.options, demands)
+        found = desk.engine.translate_ids([sentences[place].ids for place in chosen], way.options, demands)
         for place, outputs in zip(chosen, found, strict=True):
             for output in outputs:
-                _keep_better(best, place, scribe.draft(sentences[place], [output], check=True))
-    best = with_stand_ins(sentences, best, scribe, engine, search, max_length, stand_ins)
-    _repair_apart(sentences, best, scribe, engine, search, max_length)
+                _keep_better(best, place, desk.scribe.draft(sentences[place], [output], check=True))
+    best = with_stand_ins(sentences, best, desk)
+    _repair_apart(sentences, best, desk)
     return best
 
 
@@ -112,15 +102,9 @@ def _ids_in_place(text: str, start: int, end: int, scribe: Scribe) -> tuple[int,
     return tuple(id for id, (first, _) in pairs if first >= len(attached))
 
 
-def _repair_apart(
-    sentences: Sequence[Sentence],
-    best: list[Draft],
-    scribe: Scribe,
-    engine: Engine,
-    search: SearchConfig,
-    max_length: int,
-) -> None:
+def _repair_apart(sentences: Sequence[Sentence], best: list[Draft], desk: Desk) -> None:
     """The last ways: what cannot be written in one go is translated apart and put together."""
+    scribe = desk.scribe
     for helps, cut in (
         (_VERBATIM, _around),
         (_TOO_LONG, _in_halves),
@@ -130,12 +114,12 @@ def _repair_apart(
         plans = {place: cut(sentences[place], scribe) for place in _helped(best, helps)}
         whole = {place: [Segment(sentences[place].text, True)] for place in plans}
         asked = {place: _encoded(some, scribe) for place, some in plans.items() if some != whole[place]}
-        asked = {place: ids for place, ids in asked.items() if max(map(len, ids), default=0) <= max_length}
+        asked = {place: ids for place, ids in asked.items() if max(map(len, ids), default=0) <= desk.max_length}
         if not asked:
             continue
         _LOG.info("%s: decoding again, apart", _count(len(asked)))
         sources = [source for ids in asked.values() for source in ids]
-        outputs = iter(engine.translate_ids(sources, DecodeOptions(search=search)) if sources else ())
+        outputs = iter(desk.engine.translate_ids(sources, DecodeOptions(search=desk.search)) if sources else ())
         for place, ids in asked.items():
             segments, parts = plans[place], [next(outputs)[0] for _ in ids]
             text = rebuild(segments, _spaced(segments, [scribe.decode(output.ids) for output in parts])).strip()

@@ -11,32 +11,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from dragoman.engine.engine import DecodeOptions, Engine, Output
-from dragoman.recipe import SearchConfig
+from dragoman.engine.engine import DecodeOptions, Output
 from dragoman.text.whole_words import has_word, replace_words
-from dragoman.translator.drafts import Draft, Scribe, Sentence, find_problems
+from dragoman.translator.drafts import Desk, Draft, Sentence, find_problems
 
 _SURE, _NEARLY = 0.7, 0.8
 
 
-def with_stand_ins(
-    sentences: Sequence[Sentence],
-    drafts: Sequence[Draft],
-    scribe: Scribe,
-    engine: Engine,
-    search: SearchConfig,
-    max_length: int,
-    stand_ins: Sequence[str],
-) -> list[Draft]:
+def with_stand_ins(sentences: Sequence[Sentence], drafts: Sequence[Draft], desk: Desk) -> list[Draft]:
     """The drafts, with those that lack a name replaced if the model is not unsure of the sentence with a stand-in."""
     best = list(drafts)
     lacking = [place for place, draft in enumerate(drafts) if any(one.kind == "name" for one in draft.problems)]
-    chosen = {place: found for place in lacking if (found := _choose(sentences[place], stand_ins))}
-    encoded = scribe.encode([replace_words(found, sentences[place].text) for place, found in chosen.items()])
-    asked = {place: ids for place, ids in zip(chosen, encoded, strict=True) if len(ids) <= max_length}
-    outputs = engine.translate_ids(list(asked.values()), DecodeOptions(search=search)) if asked else []
+    chosen = {place: found for place in lacking if (found := _choose(sentences[place], desk.stand_ins))}
+    encoded = desk.scribe.encode([replace_words(found, sentences[place].text) for place, found in chosen.items()])
+    asked = {place: ids for place, ids in zip(chosen, encoded, strict=True) if len(ids) <= desk.max_length}
+    outputs = desk.engine.translate_ids(list(asked.values()), DecodeOptions(search=desk.search)) if asked else []
     for place, (output, *_) in zip(asked, outputs, strict=True):
-        draft = _put_back(sentences[place], output, chosen[place], scribe, max_length)
+        draft = _put_back(sentences[place], output, chosen[place], desk)
         if draft is not None and _is_better(draft, drafts[place], sentences[place]):
             best[place] = replace(draft, alternatives=drafts[place].alternatives)
     return best
@@ -49,17 +40,15 @@ def _choose(sentence: Sentence, stand_ins: Sequence[str]) -> dict[str, str]:
     return dict(zip(names, free, strict=False)) if len(names) <= len(free) else {}
 
 
-def _put_back(
-    sentence: Sentence, output: Output, found: Mapping[str, str], scribe: Scribe, max_length: int
-) -> Draft | None:
+def _put_back(sentence: Sentence, output: Output, found: Mapping[str, str], desk: Desk) -> Draft | None:
     """The output with the names in it; None if a stand-in was lost."""
-    stood_in = scribe.draft(sentence, [output], check=False)
+    stood_in = desk.scribe.draft(sentence, [output], check=False)
     if not all(has_word(instead, stood_in.text) for instead in found.values()):
         return None
     text = replace_words({instead: name for name, instead in found.items()}, stood_in.text)
-    ids = tuple(scribe.tokenizer.target_side.ids_batch([text])[0])
+    ids = tuple(desk.scribe.tokenizer.target_side.ids_batch([text])[0])
     problems = find_problems(sentence, text, output)
-    return replace(stood_in, text=text, ids=ids if len(ids) < max_length else (), problems=problems)
+    return replace(stood_in, text=text, ids=ids if len(ids) < desk.max_length else (), problems=problems)
 
 
 def _is_better(draft: Draft, before: Draft, sentence: Sentence) -> bool:

@@ -25,7 +25,7 @@ from dragoman.text.languages import matching_direction
 from dragoman.text.sentences import Segment, rebuild
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translator.alignment import link_words
-from dragoman.translator.drafts import Draft, Scribe, Sentence
+from dragoman.translator.drafts import Desk, Draft, Scribe, Sentence
 from dragoman.translator.options import Settings, TranslateOptions
 from dragoman.translator.prepare import Prepared, prepare
 from dragoman.translator.repair import repair
@@ -164,15 +164,8 @@ class Translator:
             scribe.draft(sentence, found, settings.checks) for sentence, found in zip(asked, outputs, strict=True)
         ]
         if settings.checks and settings.sampling is None and any(draft.problems for draft in drafts):
-            drafts = repair(
-                asked,
-                drafts,
-                scribe,
-                self._engine,
-                window.search,
-                self._max_length,
-                self._known_words.stand_ins,
-            )
+            desk = Desk(scribe, self._engine, window.search, self._max_length, self._known_words.stand_ins)
+            drafts = repair(asked, drafts, desk)
         alignments = self._align(asked, drafts, scribe) if settings.align else [()] * len(asked)
         results = [SentenceTranslation(sentence.text, sentence.text, 0.0, 1.0) for sentence in sentences]
         for place, sentence, draft, links in zip(window.asked, asked, drafts, alignments, strict=True):
