@@ -275,15 +275,29 @@ def test_a_model_is_found_by_path_by_name_and_by_direction(tmp_path: Path, monke
     write_tiny_bundle(tmp_path / "box" / "en-fr", directions=("en-fr",))
     write_tiny_bundle(tmp_path / "box" / "fr-en", directions=("fr-en", "fr-de"))
     own = write_tiny_bundle(tmp_path / "own").path
-    assert in_the_box() == ["en-fr", "fr-en"]
+    assert in_the_box() == ["fr-en", "en-fr"]
     assert find(own) == own
     assert find("fr-en") == tmp_path / "box" / "fr-en"
     assert find_direction("fr", "de") == find_direction(None, "de") == find_direction("fr", None) == find("fr-en")
     assert find_direction(None, "fr") == find_direction("en-GB", "FR_ca") == find("en-fr")
     with pytest.raises(
-        BundleError, match=r"from de to any language in the box, which has en-fr, fr-en \(fr-en, fr-de\)"
+        BundleError, match=r"from de to any language in the box, which has fr-en \(fr-en, fr-de\), en-fr"
     ):
         find_direction("de", None)
+
+
+def test_a_model_for_one_direction_goes_before_one_for_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box, "BOX", tmp_path / "box")
+    for name, directions in {
+        "all": ("en-fr", "de-fr", "fr-en"),
+        "en-fr": ("en-fr",),
+        "fr-en": ("fr-en", "en-fr"),
+    }.items():
+        write_tiny_bundle(tmp_path / "box" / name, directions=directions)
+    assert in_the_box() == ["fr-en", "all", "en-fr"]
+    assert find_direction("en", "fr") == find_direction(None, "fr") == find("en-fr")
+    assert find_direction(None, None) == find_direction("fr", None) == find("fr-en")
+    assert find_direction("de", None) == find("all")
 
 
 def test_a_folder_here_does_not_hide_a_model_in_the_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,6 +218,13 @@ def test_an_unknown_pair_is_refused(models: Models, source: str, target: str, me
     assert (refused.value.status, refused.value.message) == (400, message)
 
 
+def test_of_two_models_for_a_direction_the_one_for_it_alone_is_served(folders: list[str], tmp_path: Path) -> None:
+    both = str(write_tiny_bundle(tmp_path / "both", directions=("en-fr", "fr-en"), languages=("en", "fr")).path)
+    chosen = Models.load([both, *folders], "float32", 1)
+    assert chosen.directions == (("en", "fr"), ("fr", "en"), ("en", "de"))
+    assert [chosen.pick(*direction).name for direction in chosen.directions] == ["both", "one", "two"]
+
+
 def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="there is no model at"):
         Models.load([str(tmp_path / "missing")], "float32", 1)

@@ -8,13 +8,16 @@ from dragoman.errors import BundleError
 from dragoman.text.languages import matching_direction
 
 BOX = Path(__file__).resolve().parent.parent / "models"
+FIRST = ("fr", "en")
+"""The direction that is meant where none is named."""
 
 
 def in_the_box() -> list[str]:
-    """The names of the models that came with the package."""
+    """The names of the models that came with the package, that for the direction that is meant first, first."""
     if not BOX.is_dir():
         return []
-    return sorted(folder.name for folder in BOX.iterdir() if (folder / CONFIG).is_file())
+    names = (folder.name for folder in BOX.iterdir() if (folder / CONFIG).is_file())
+    return sorted(names, key=lambda name: (name != "-".join(FIRST), name))
 
 
 def find(path_or_name: Path | str) -> Path:
@@ -37,10 +40,14 @@ def find(path_or_name: Path | str) -> Path:
 
 
 def find_direction(source: str | None, target: str | None) -> Path:
-    """The model in the box that translates from `source` to `target`; one side alone is enough if it tells."""
-    for name in in_the_box():
-        if matching_direction(Bundle.open(BOX / name).languages, source, target):
-            return BOX / name
+    """The model in the box that translates from `source` to `target`; one side alone is enough if it tells, and without
+    any it is `FIRST`. Of several the one that does least else, as it was trained for that.
+    """
+    if source is None and target is None:
+        source, target = FIRST
+    bundles = [Bundle.open(BOX / name) for name in in_the_box()]
+    if fitting := [bundle for bundle in bundles if matching_direction(bundle.languages, source, target)]:
+        return min(fitting, key=lambda bundle: len(bundle.languages)).path
     wanted = f"from {source or 'any language'} to {target or 'any language'}"
     raise BundleError(f"no model that translates {wanted} {_choice()}")
 

@@ -12,5 +12,4 @@ def find_model(options: dict[str, Any]) -> Path:
 
     if options["model"]:
         return find(options["model"])
-    source, target = options["source_language"], options["target_language"]
-    return find_direction(source, target) if source or target else find_direction("fr", "en")
+    return find_direction(options["source_language"] or None, options["target_language"] or None)

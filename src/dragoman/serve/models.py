@@ -91,13 +91,15 @@ class Model:
 
 
 class Models:
-    """The models, by direction; of two that do the same, the one named first."""
+    """The models, by direction; of several the one that does least else, then the one named first."""
 
     def __init__(self, models: Sequence[Model]) -> None:
         self._by_direction: dict[tuple[str, str], Model] = {}
         for model in models:
             for direction in model.bundle.languages:
-                self._by_direction.setdefault(direction, model)
+                other = self._by_direction.setdefault(direction, model)
+                if len(model.bundle.languages) < len(other.bundle.languages):
+                    self._by_direction[direction] = model
 
     @classmethod
     def load(cls, names: Sequence[str], compute_type: ComputeType, threads: int) -> Models:
