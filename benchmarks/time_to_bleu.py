@@ -78,8 +78,8 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--train", type=Path, default=DATA / "train.tsv.gz")
-    parser.add_argument("--valid", type=Path, default=DATA / "valid.tsv.gz")
+    parser.add_argument("--train", type=Path, default=DATA / "train.tsv.gz", help="French and English, TSV")
+    parser.add_argument("--valid", type=Path, default=DATA / "valid.tsv.gz", help="to score, likewise")
     parser.add_argument("--minutes", type=int, default=40, help="for each of the two")
     parser.add_argument("--plain-warmup", type=int, default=400, help="steps over which the plain run's rate climbs")
     parser.add_argument("--validate-steps", type=int, default=100)

@@ -1,4 +1,4 @@
-"""A model folder, published on a hub with its card: what `load` needs, and nothing else of the folder."""
+"""A model folder, published on a hub with its card: what `load` needs, how it scored, and how training went."""
 
 import re
 from pathlib import Path
