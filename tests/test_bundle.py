@@ -298,6 +298,8 @@ def test_a_model_for_one_direction_goes_before_one_for_several(tmp_path: Path, m
     assert find_direction("en", "fr") == find_direction(None, "fr") == find("en-fr")
     assert find_direction(None, None) == find_direction("fr", None) == find("fr-en")
     assert find_direction("de", None) == find("all")
+    write_tiny_bundle(tmp_path / "box" / "de-en", directions=("de-en",))
+    assert find_direction(None, "en") == find("fr-en"), "what comes first tells the direction, then the specialist"
 
 
 def test_a_folder_here_does_not_hide_a_model_in_the_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 Every value is checked against the field's type, every unknown key is an error that names the nearest known one.
 """
 
+import copy
 import dataclasses
 import difflib
 import json
@@ -61,7 +62,7 @@ def read(path: Path) -> dict[str, Any]:
 
 def override(values: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
     """`values` with each `a.b=value` applied; the value is read as TOML, and as plain text where that fails."""
-    result = json.loads(json.dumps(values))
+    result = copy.deepcopy(dict(values))
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
@@ -76,7 +77,7 @@ def override(values: Mapping[str, Any], assignments: Sequence[str]) -> dict[str,
             table[name] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             table[name] = text
-    return typing.cast(dict[str, Any], result)
+    return result
 
 
 def to_mapping(settings: Any) -> dict[str, Any]:

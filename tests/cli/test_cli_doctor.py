@@ -129,7 +129,7 @@ def test_half_of_what_belongs_together_is_refused(arguments: tuple[str, ...], me
 
 def test_a_report_that_cannot_be_written_says_why(tmp_path: Path) -> None:
     page = tmp_path / "missing" / "doctor.html"
-    with pytest.raises(DataError, match=r"cannot write the report \S+doctor\.html: No such file or directory"):
+    with pytest.raises(DataError, match=r"cannot write the report \S+doctor\.html: there is no folder"):
         doctor(tsv(tmp_path / "p.tsv", pairs(53)), "--report", str(page))
 
 

@@ -11,6 +11,7 @@ from dragoman.bundle import Bundle
 from dragoman.cli._scoring import choose_direction
 from dragoman.cli.evaluate import command
 from dragoman.errors import ConfigError, DataError
+from dragoman.text.languages import UNKNOWN
 from tiny_bundle import write_tiny_bundle
 
 
@@ -161,7 +162,6 @@ def test_the_report_draws_alignments_of_the_lines_it_shows(tmp_path: Path, pairs
 @pytest.mark.parametrize(
     ("wanted", "direction"),
     [
-        (("source", "target"), ("fr", "en")),
         (("en", "fr"), ("en", "fr")),
         (("en_GB", "FR"), ("en", "fr")),
     ],
@@ -170,6 +170,17 @@ def test_a_model_of_several_directions_takes_that_of_the_test_set(
     wanted: tuple[str, str], direction: tuple[str, str]
 ) -> None:
     assert choose_direction((("fr", "en"), ("en", "fr")), wanted, "small") == direction
+
+
+def test_a_test_set_that_does_not_tell_its_languages_is_for_the_only_direction_or_asked_about() -> None:
+    assert choose_direction((("fr", "en"),), UNKNOWN, "small") == ("fr", "en")
+    with pytest.raises(ConfigError, match="does not tell its languages, and small translates fr-en, en-fr: say which"):
+        choose_direction((("fr", "en"), ("en", "fr")), UNKNOWN, "small")
+
+
+def test_a_test_set_the_wrong_way_round_is_to_be_swapped() -> None:
+    with pytest.raises(ConfigError, match="the test set is fr-en, small goes the other way: turn it round with --swap"):
+        choose_direction((("en", "fr"),), ("fr", "en"), "small")
 
 
 def test_a_model_of_other_languages_is_refused() -> None:

@@ -85,7 +85,12 @@ def test_pictures_and_the_page_are_written(model: str, tmp_path: Path) -> None:
         (["--sentence", "3", TEXT], ConfigError, "the text has 1"),
         (["--to", "de", TEXT], ConfigError, "this model does not translate"),
         ([" "], DataError, "there is nothing to translate in ' '"),
-        (["--html", "/nowhere/page.html", TEXT], DataError, "cannot write /nowhere/page.html: No such file"),
+        (
+            ["--html", "/nowhere/page.html", TEXT],
+            DataError,
+            "cannot write the page /nowhere/page.html: there",
+        ),
+        (["--json", "--tree", TEXT], ConfigError, "--tree is for reading, --json has all"),
         (["--model", "/nowhere", TEXT], BundleError, "there is no model at /nowhere"),
     ],
 )

@@ -150,7 +150,8 @@ def test_standard_input_is_a_corpus(run: Run, tmp_path: Path, monkeypatch: pytes
 def test_a_model_is_gone_on_from_with_adapters(run: Run, tmp_path: Path) -> None:
     corpus = tsv(tmp_path / "pairs.fr-en.tsv", pairs())
     assert run(corpus, "--output", "base", *TINY)[0] == 0
-    status, _, errors = run(corpus, "--output", "tuned", *TINY, "--init", "base", "--lora", "3")
+    short = TINY[TINY.index("train.batch_tokens=256") - 1 :]
+    status, _, errors = run(corpus, "--output", "tuned", *short, "--init", "base", "--lora", "3")
     assert status == 0, errors
     assert "loss on what was learned before " in errors
     base, tuned = (Bundle.open(tmp_path / name) for name in ("base", "tuned"))
@@ -187,13 +188,11 @@ def test_options_fill_the_recipe(run: Run, tmp_path: Path) -> None:
     for index, name in enumerate(("a.fr", "a.en")):
         (tmp_path / name).write_text("".join(f"{pair[index]}\n" for pair in pairs()))
     valid = tsv(tmp_path / "valid.tsv", pairs(7))
-    recipe = planned(
-        run, "--source", "a.fr", "--target", "a.en", "--valid", valid, "--both-ways", "--seed", "7", "--lora", "3"
-    )
+    recipe = planned(run, "--source", "a.fr", "--target", "a.en", "--valid", valid, "--both-ways", "--seed", "7")
     (train,), (held,) = recipe["data"]["train"], recipe["data"]["valid"]
     assert (train["path"], train["target_path"], train["both_ways"]) == ("a.fr", "a.en", True)
     assert (held["path"], held["both_ways"]) == (valid, True)
-    assert (recipe["train"]["seed"], recipe["train"]["lora"]) == (7, 3)
+    assert recipe["train"]["seed"] == 7
 
 
 def test_pairs_may_be_taken_the_other_way_round(run: Run, tmp_path: Path) -> None:
@@ -263,11 +262,12 @@ def test_help_tells_every_setting(run: Run) -> None:
         ([], "no corpus to train on: name a TSV, TMX or JSON lines file, or --source and --target"),
         (["--source", "good.tsv"], "--source and --target go together: the two sides, aligned line by line"),
         (["--target", "good.tsv"], "--source and --target go together: the two sides, aligned line by line"),
-        (["--swap"], "--swap turns the pairs of CORPUS round: name one"),
-        (
-            ["--source", "good.tsv", "--target", "good.tsv", "--swap"],
-            "--swap turns the pairs of CORPUS round: name one",
-        ),
+        (["--swap"], "--swap turns TSV round: name a CORPUS of that form"),
+        (["--source", "good.tsv", "--target", "good.tsv", "--swap"], "--swap turns TSV round: name a CORPUS"),
+        (["good.tsv", "--init", "m", "--preset", "tiny"], "--preset would be another model than --init names"),
+        (["good.tsv", "--init", "m", "--set", "model.d_ff=8"], "--set model.d_ff would be another model than --init"),
+        (["--from", "fr", "--to", "en"], "--from names the languages of CORPUS: name one"),
+        (["good.tsv", "--lora", "2"], "--lora fine-tunes a model that has learned: name it with --init"),
         (["good.tsv", "--from", "fr"], "--from and --to go together: the languages of the two sides"),
         (["good.tsv", "--to", "fr"], "--from and --to go together: the languages of the two sides"),
         (["good.tsv", "--set", "train.sede=7"], "unknown key 'train.sede': did you mean 'seed'?"),
@@ -280,6 +280,7 @@ def test_help_tells_every_setting(run: Run) -> None:
         (["good.tsv", "--init", "missing"], "there is no model at missing"),
         (["good.tsv", "--init", "folder"], "folder lacks config.json, so it is not a whole model folder"),
         (["good.tsv", "--recipe", "missing.toml"], "cannot read settings from missing.toml"),
+        (["good.tsv", "--recipe", "date.toml"], "card.licence is datetime.date(2024, 1, 2), expected"),
         (["good.tsv", "--recipe", "bad.toml"], "bad.toml: data is 5, expected a section, say [train], with settings"),
         (["good.tsv", "--sede", "7"], "No such option"),
     ],
@@ -291,6 +292,7 @@ def test_a_mistake_is_one_clear_line(run: Run, tmp_path: Path, arguments: list[s
     (tmp_path / "blank.tsv").write_text("\n\n\n")
     (tmp_path / "folder").mkdir()
     (tmp_path / "bad.toml").write_text("data = 5\n")
+    (tmp_path / "date.toml").write_text("[card]\nlicence = 2024-01-02\n")
     tsv(tmp_path / "good.tsv", pairs())
     status, output, errors = run(*(["--output", "m"] if "--output" not in arguments else []), *arguments)
     assert (status, output) == (2, "")

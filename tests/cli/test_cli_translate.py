@@ -227,6 +227,9 @@ def test_another_setting_is_not_mixed_in(shout, model: str, tmp_path: Path) -> N
     error = refusal(*arguments, "--beam", "7")
     part = tmp_path / "out.txt.part"
     assert str(error) == f"{part} was made with other settings (beam): delete {part} to start again"
+    part.unlink()
+    assert run(*arguments, "--beam", "7").exit_code == 0
+    assert (tmp_path / "out.txt").read_text(encoding="utf-8").count("\n") == 20
 
 
 def test_another_input_is_not_mixed_in(shout, model: str, tmp_path: Path) -> None:

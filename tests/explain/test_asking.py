@@ -65,7 +65,7 @@ def test_a_head_has_a_name_and_a_kind() -> None:
     ("options", "kind", "message"),
     [
         ({"text": " \n"}, DataError, r"there is nothing to translate in ' \\n', expected a sentence"),
-        ({"text": "Ba. Ce.", "sentence": 2}, ConfigError, "sentence is 2, the text has 2: they are counted from 0"),
+        ({"text": "Ba. Ce.", "sentence": 2}, ConfigError, "no sentence has 2 before it: the text has 2 in all"),
         ({"text": "ba " * 70}, LengthError, "the model takes at most 67: explain a part of it"),
         ({"text": "Ba.", "prefix": (333,)}, ConfigError, "prefix has 333, the model's pieces are 0 to 332"),
         ({"text": "Ba.", "target_ids": (-1,)}, ConfigError, "target_ids has -1, the model's pieces are 0 to 332"),

@@ -12,13 +12,14 @@ import torch
 import transformers
 
 from dragoman.bundle import Bundle, state_to_weights
+from dragoman.engine import probe
 from dragoman.engine.engine import DecodeOptions
 from dragoman.engine.torch_engine import TorchEngine
 from dragoman.errors import BundleError, ConfigError, DataError
 from dragoman.interop import ctranslate2_export, marian_export
-from dragoman.interop.export import export
+from dragoman.interop.export import _pairs, export
 from dragoman.interop.marian_import import import_marian
-from dragoman.interop.parity import Parity, Threshold, check
+from dragoman.interop.parity import Parity, Threshold, check, probe_sources
 from dragoman.recipe import SearchConfig
 from dragoman.text.known_words import KnownWords
 from interop.marian_models import texts, write_marian
@@ -76,6 +77,23 @@ def test_a_language_is_asked_for_as_marian_does(tmp_path: Path) -> None:
     found = generate(tmp_path / "marian", [f">>de<< {one}" for one in some])
     assert found == translate(bundle, some, "de")
     assert '[">>en<< ..."]' in (tmp_path / "marian" / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_model_of_one_direction_with_the_tags_of_its_base_is_asked_for_that(tmp_path: Path) -> None:
+    bundle = write_tiny_bundle(tmp_path / "ours", directions=("en-fr",), languages=("en", "fr"))
+    tag = bundle.tokenizer.language_id("fr")
+    assert bundle.head_ids == [tag]
+    assert {source[0] for source in probe_sources(bundle)} == {tag}
+    assert {source[0] for source in probe.probe_sources(bundle)} == {str(tag)}
+    assert f'"{bundle.tokenizer.piece(tag)}", ' in ctranslate2_export.example(bundle, "float32")
+    assert ">>fr<< ..." in marian_export.example(bundle)
+
+
+def test_test_pairs_whose_name_tells_the_other_way_are_turned_round(tmp_path: Path) -> None:
+    for name in ("test.fr-en.tsv", "test.en-fr.tsv", "test.tsv"):
+        (tmp_path / name).write_text("un\tone\n", encoding="utf-8")
+    found = [_pairs(str(tmp_path / name), ("en", "fr")) for name in ("test.fr-en.tsv", "test.en-fr.tsv", "test.tsv")]
+    assert found == [[("one", "un")], [("un", "one")], [("un", "one")]]
 
 
 @pytest.mark.parametrize("separate", [False, True])

@@ -188,6 +188,13 @@ def test_terms_are_found_as_the_translator_finds_them(sources: list[str], senten
     assert ClientGlossary(terms).find(sentence) == Glossary(terms).find(sentence)
 
 
+def test_terms_are_found_between_letters_that_have_no_spaces_and_however_accents_are_written() -> None:
+    terms = (Term("café", "coffee house"), Term("东京", "Tokyo"), Term("Rue", "street"))
+    sentence = "我在东京住。Un cafe\u0301 à la rue京."
+    assert ClientGlossary(terms).find(sentence) == (terms[1], terms[0], terms[2])
+    assert ClientGlossary(terms).find("des cafés, ruelle") == ()
+
+
 def test_terms_that_begin_alike_take_no_longer_than_others() -> None:
     terms = [Term("a " * 100 + str(number), "x") for number in range(MOST_TERMS)]
     looked_up: list[str] = []

@@ -223,6 +223,11 @@ def test_an_empty_box_is_told_before_anything_is_started(monkeypatch: pytest.Mon
     assert str(result.exception) == "there is no model to serve, the box is empty: give --model FOLDER"
 
 
+def test_an_address_that_is_none_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"^cannot listen on a\.\.b port 5000 \(.*\): choose another --host or"):
+        bind("a..b", 5000)
+
+
 def test_an_address_that_is_taken_is_told() -> None:
     taken = bind("127.0.0.1", 0)
     with taken:

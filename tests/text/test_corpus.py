@@ -124,6 +124,21 @@ def test_standard_input_is_read_and_left_open(monkeypatch: pytest.MonkeyPatch) -
     assert not stdin.buffer.closed
 
 
+def test_a_line_that_is_typed_is_read_before_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as typed:
+        monkeypatch.setattr(sys, "stdin", typed)
+        os.write(writing, b"un\n")
+        seen: list[str] = []
+        first = lines_of("-")
+        waiting = threading.Thread(target=lambda: seen.append(next(first)), daemon=True)
+        waiting.start()
+        waiting.join(timeout=30)
+        assert seen == ["un"]
+        os.close(writing)
+        assert list(first) == []
+
+
 def test_lines_of_names_the_file_and_line_that_is_no_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("naïve\ncafé\n".encode() + "café\n".encode("latin-1"))
     read = lines_of(str(tmp_path / "a.txt"))

@@ -127,6 +127,14 @@ def test_small_families_are_preferred() -> None:
     assert held.num_families == 104
 
 
+def test_pairs_that_lack_a_side_are_not_held_out() -> None:
+    whole = [(f"phrase {i}", f"sentence {i}") for i in range(7)]
+    held = hold_out(numbered([*whole, ("", ""), ("", "alone"), ("seul", "")]), 3, seed=1)
+    assert held.indices.max() < len(whole)
+    with pytest.raises(DataError, match="none of 3 pairs can be held out"):
+        hold_out(numbered([("", ""), ("", "alone"), ("seul", "")]), 1, seed=1)
+
+
 def test_families_larger_than_wanted_are_better_than_none() -> None:
     pairs = numbered([(f"phrase {i // 13}", f"sentence {i}") for i in range(13 * 7)])
     held = hold_out(pairs, 3, seed=1)

@@ -4,7 +4,7 @@ import errno
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -170,6 +170,19 @@ def test_a_disk_that_fills_up_stops_the_run_with_the_checkpoint_before_intact(
 # Signals
 
 
+@pytest.fixture
+def restored() -> Iterator[Callable[[int, Any], None]]:
+    """Sets how a signal is handled, for the test only."""
+    before: dict[int, Any] = {}
+
+    def handle(number: int, handler: Any) -> None:
+        before.setdefault(number, signal.signal(number, handler))
+
+    yield handle
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
 def stop_at_ten(*numbers: int) -> Any:
     def tell(event: Mapping[str, Any]) -> None:
         if event["event"] == "step" and event["step"] == 10:
@@ -179,8 +192,9 @@ def stop_at_ten(*numbers: int) -> Any:
     return tell
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_and_stops(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_saves_and_stops(tmp_path: Path, number: signal.Signals, restored: Callable[[int, Any], None]) -> None:
+    restored(signal.SIGHUP, signal.SIG_DFL)
     before = signal.getsignal(number)
     progress = slope_loop(tmp_path, steps=1000, validate_steps=500, tell=stop_at_ten(number)).run()
     assert (progress.finished, progress.step) == ("interrupted", 11)
@@ -188,6 +202,14 @@ def test_a_signal_saves_and_stops(tmp_path: Path, number: signal.Signals) -> Non
     found = checkpoint.latest(tmp_path)
     assert found is not None
     assert checkpoint.load(found)[1] == progress
+
+
+def test_a_terminal_that_closes_stops_no_run_that_nohup_started(
+    tmp_path: Path, restored: Callable[[int, Any], None]
+) -> None:
+    restored(signal.SIGHUP, signal.SIG_IGN)
+    progress = slope_loop(tmp_path, steps=20, tell=stop_at_ten(signal.SIGHUP)).run()
+    assert (progress.finished, progress.step) == ("finished", 20)
 
 
 @pytest.fixture

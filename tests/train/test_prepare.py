@@ -110,6 +110,17 @@ def test_a_small_corpus_beside_a_large_one_may_have_nothing_held_out(tmp_path: P
     assert len(prepared.valid) == len(prepared.valid_pairs) == 3
 
 
+def test_a_validation_set_the_wrong_way_round_is_refused(tmp_path: Path) -> None:
+    corpus, valid = write_corpus(tmp_path), write_corpus(tmp_path, 13, "valid.tsv", seed=7)
+    turned = replace(valid, languages="yy-xx", swap=True)
+    with pytest.raises(
+        ConfigError, match=r"valid\.tsv is to validate yy-xx, and what is learned is xx-yy: turn one of"
+    ):
+        prepare(small_recipe(corpus, valid=(turned,)), tmp_path)
+    both = prepare(small_recipe(replace(corpus, both_ways=True), valid=(turned,)), tmp_path)
+    assert {pair.language for pair in both.valid_pairs} == {"xx"}
+
+
 def test_two_languages_of_one_file_are_two_corpora(tmp_path: Path) -> None:
     lines = [{"en": f"one {n}", "de": f"eins {n}", "fr": f"un {n}"} for n in range(31)]
     path = tmp_path / "three.jsonl"

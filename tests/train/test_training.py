@@ -1,6 +1,7 @@
 """Whole runs, in this process: from a file of pairs to a model folder, with everything that may come between."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from small_runs import events, run_small, small_recipe, stop_at, translate, weig
 from synthetic import make_pairs, write_pairs
 
 from dragoman.bundle import Bundle, expected_shapes
+from dragoman.bundle.recording import record
 from dragoman.errors import TrainingError
 from dragoman.recipe import CorpusConfig
 from dragoman.train import checkpoint
@@ -193,9 +195,12 @@ def test_a_run_goes_on_from_the_checkpoint_before_a_damaged_one(corpus: CorpusCo
 def test_resuming_a_finished_run_changes_nothing(corpus: CorpusConfig, tmp_path: Path) -> None:
     first = run_small(small_recipe(corpus, max_steps=5), tmp_path / "model")
     before, log = weights_hash(tmp_path / "model"), events(tmp_path / "model")
+    recorded = {"metric": "BLEU", "score": 31.0, "on": "test.tsv", "signature": "x"}
+    record(Bundle.open(tmp_path / "model"), scores=[recorded])
     again = run_small(small_recipe(corpus, max_steps=5), tmp_path / "model", resume=True)
     assert (again.reason, again.step, again.scores) == (first.reason, first.step, first.scores)
     assert weights_hash(tmp_path / "model") == before
+    assert recorded in Bundle.open(tmp_path / "model").scorecard["scores"]
     assert [event["event"] for event in events(tmp_path / "model")] == [event["event"] for event in log]
 
 
@@ -220,6 +225,27 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(corpus: CorpusConfig, trai
     ):
         run_small(small_recipe(corpus), trained)
     assert weights_hash(trained) == before
+
+
+def test_a_model_that_is_of_no_run_is_not_overwritten(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained, tmp_path / "copy", ignore=shutil.ignore_patterns("run"))
+    with pytest.raises(TrainingError, match=r"copy holds a model already: choose another --output, and add --init"):
+        run_small(small_recipe(corpus), tmp_path / "copy", init=str(tmp_path / "copy"), resume=True)
+    assert weights_hash(tmp_path / "copy") == weights_hash(trained)
+
+
+def test_what_was_begun_with_another_budget_or_model_is_not_resumed(corpus: CorpusConfig, tmp_path: Path) -> None:
+    recipe = small_recipe(corpus, max_steps=2)
+    run_small(recipe, tmp_path / "model")
+    for name, asked in (("--budget", {"budget_seconds": 60.0}), ("--init", {"init": "other"})):
+        with pytest.raises(TrainingError, match=f"{name} is not that of the run in .*: leave it out to go on"):
+            run_small(recipe, tmp_path / "model", resume=True, **asked)
+
+
+def test_data_that_are_gone_meanwhile_do_not_stop_the_run(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path, 101)
+    remove = [lambda event: Path(corpus.path).unlink() if event["event"] == "start" else None]
+    assert run_small(small_recipe(corpus), tmp_path / "model", trackers=remove).reason == "finished"
 
 
 def test_two_processes_do_not_train_in_one_folder(corpus: CorpusConfig, tmp_path: Path) -> None:

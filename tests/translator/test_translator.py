@@ -109,6 +109,9 @@ def test_a_stream_is_in_order_and_reads_no_further_than_it_must() -> None:
     first = [next(stream).text for _ in range(10)]
     assert first == [f"LAME DILA {number}.!" for number in range(10)]
     assert taken <= 28
+    taken = 0
+    typed = translator.stream(endless(), window_texts=1)
+    assert (next(typed).text, taken) == ("LAME DILA 0.!", 1)
     finite = translator.stream(iter(["Dila.", "Lame.", "Ni."]), window_texts=2)
     assert [translation.text for translation in finite] == ["DILA.!", "LAME.!", "NI.!"]
 

@@ -46,7 +46,9 @@ def find_direction(source: str | None, target: str | None) -> Path:
     if source is None and target is None:
         source, target = FIRST
     bundles = [Bundle.open(BOX / name) for name in in_the_box()]
-    if fitting := [bundle for bundle in bundles if matching_direction(bundle.languages, source, target)]:
+    found = (matching_direction(bundle.languages, source, target) for bundle in bundles)
+    if direction := next(filter(None, found), None):
+        fitting = [bundle for bundle in bundles if direction in bundle.languages]
         return min(fitting, key=lambda bundle: len(bundle.languages)).path
     wanted = f"from {source or 'any language'} to {target or 'any language'}"
     raise BundleError(f"no model that translates {wanted} {_choice()}")

@@ -85,8 +85,8 @@ class Bundle:
         scorecard: Mapping[str, Any] | None = None,
         dtype: Dtype = "float32",
     ) -> Bundle:
-        """Write a model folder and open it. Each file is whole or not there, and config.json, which vouches for the
-        weights, comes last. Other files in the folder stay as they are.
+        """Write a model folder and open it. Each file is whole or not there; the weights come last, and behind them
+        config.json, which vouches for them. Other files in the folder stay as they are.
         """
         folder = Path(folder)
         check_shapes({name: array.shape for name, array in weights.items()}, model_config, "the model to write")
@@ -101,16 +101,6 @@ class Bundle:
         stored = {name: _cast(array, name, dtype) for name, array in weights.items()}
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with atomic_file(folder / WEIGHTS) as file:
-                safetensors.numpy.save_file(stored, file, metadata={"format": "np"})
-                config = {
-                    "format": FORMAT,
-                    "dragoman": __version__,
-                    "directions": list(directions),
-                    "model": to_mapping(model_config),
-                    "search": to_mapping(search),
-                    "weights": {"dtype": dtype, "bytes": file.stat().st_size, "sha256": _sha256(file)},
-                }
             files = tokenizer.files()
             if known_words is not None:
                 files[WORDS] = known_words.to_bytes()
@@ -122,7 +112,17 @@ class Bundle:
                 _write(folder / CARD, card.encode())
             if scorecard is not None:
                 _write(folder / SCORECARD, json_bytes(scorecard))
-            _write(folder / CONFIG, json_bytes(config))
+            with atomic_file(folder / CONFIG) as config_file, atomic_file(folder / WEIGHTS) as file:
+                safetensors.numpy.save_file(stored, file, metadata={"format": "np"})
+                config = {
+                    "format": FORMAT,
+                    "dragoman": __version__,
+                    "directions": list(directions),
+                    "model": to_mapping(model_config),
+                    "search": to_mapping(search),
+                    "weights": {"dtype": dtype, "bytes": file.stat().st_size, "sha256": _sha256(file)},
+                }
+                config_file.write_bytes(json_bytes(config))
         except OSError as error:
             raise BundleError(f"cannot write the model to {folder}: {error.strerror or error}") from error
         return cls.open(folder)
@@ -157,6 +157,11 @@ class Bundle:
     def languages(self) -> tuple[tuple[str, str], ...]:
         """(source, target) of each direction."""
         return tuple((source, target) for source, _, target in (one.partition("-") for one in self.directions))
+
+    @property
+    def head_ids(self) -> list[int]:
+        """What sources of the first direction begin with: the tag of the language to write, if the model has tags."""
+        return [self.tokenizer.language_id(self.languages[0][1])] if self.tokenizer.languages else []
 
     @property
     def num_parameters(self) -> int:

@@ -14,6 +14,8 @@ def check_place(path: Path | str | None, what: str) -> None:
         raise DataError(f"cannot write {what} {path}: it is a folder, expected the name of a file")
     if path and not Path(path).parent.is_dir():
         raise DataError(f"cannot write {what} {path}: there is no folder {Path(path).parent}, make it first")
+    if path and not os.path.exists(path) and not os.access(Path(path).parent, os.W_OK | os.X_OK):
+        raise DataError(f"cannot write {what} {path}: its folder cannot be written to, choose another")
 
 
 def write_bytes(path: Path | str, what: str, data: bytes) -> None:

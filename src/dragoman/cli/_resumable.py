@@ -109,7 +109,7 @@ def _hold(file: BinaryIO, path: Path) -> None:
 
 
 def _read_state(part: Path, sidecar: Path, path: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    if not part.exists() or not sidecar.exists():
+    if not part.stat().st_size or not sidecar.exists():  # an empty one may be of a file that was deleted, as advised
         return {}
     try:
         state: dict[str, Any] = json.loads(sidecar.read_bytes())

@@ -118,19 +118,19 @@ class Model:
 def open_model(
     path_or_name: str,
     *,
-    languages: tuple[str, str],
+    languages: tuple[str, str] | None,
     engine: str | None,
     compute_type: str | None,
     beam: int | None,
 ) -> Model:
-    """Load a model, by its folder or name, to translate a test set of these languages."""
+    """Load a model, by its folder or name, to translate a test set of these languages; without one, in its first."""
     from dragoman.bundle import Bundle, find
     from dragoman.evaluate.evaluation import System
     from dragoman.translator import load
 
     bundle = Bundle.open(find(path_or_name))
     name = bundle.path.resolve().name
-    direction = choose_direction(bundle.languages, languages, name)
+    direction = choose_direction(bundle.languages, languages, name) if languages else bundle.languages[0]
     chosen: dict[str, Any] = {"engine": engine, "compute_type": compute_type}
     translator = load(path_or_name, **{name: value for name, value in chosen.items() if value})
     system = System(
@@ -145,11 +145,18 @@ def open_model(
 
 
 def choose_direction(known: Sequence[tuple[str, str]], wanted: tuple[str, str], name: str) -> tuple[str, str]:
-    """The model's direction for a test set: its first one if the set does not tell."""
+    """The model's direction for a test set: its only one if the set does not tell."""
+    if wanted == UNKNOWN and len(known) > 1:
+        raise ConfigError(
+            f"the test set does not tell its languages, and {name} translates {', '.join(map('-'.join, known))}: "
+            f"say which with --from and --to"
+        )
     if wanted == UNKNOWN:
         return known[0]
     if found := matching_direction(known, *wanted):
         return found
+    if matching_direction(known, *wanted[::-1]):
+        raise ConfigError(f"the test set is {'-'.join(wanted)}, {name} goes the other way: turn it round with --swap")
     raise ConfigError(
         f"the test set is {'-'.join(wanted)}, the model {name} translates {', '.join(map('-'.join, known))}: "
         f"take another model, or say which languages these are with --from and --to"

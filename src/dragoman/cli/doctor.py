@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dragoman.errors import ConfigError, DataError
+from dragoman.cli._files import check_place, write_text
+from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -68,6 +69,7 @@ def command(
         raise ConfigError(f"{given} is one of two aligned files: give the other one with {missing}")
     if source_file and target_file:
         train.append(CorpusConfig(path=source_file, target_path=target_file, languages=languages))
+    check_place(report, "the report")
     with _Progress() as progress:
         diagnosis = examine(
             train,
@@ -78,14 +80,15 @@ def command(
         )
     if not no_prediction:
         diagnosis = _with_prediction(diagnosis)
-    if report:
-        _write_report(diagnosis, Path(report))
     if as_json:
         click.echo(json.dumps(diagnosis.to_mapping(), ensure_ascii=False))
     else:
         print_diagnosis(diagnosis)
-        if report:
-            click.echo(f"report: {report}")
+    if report:
+        from dragoman.text.doctor_report import report as page
+
+        write_text(report, "the report", page(diagnosis))
+        click.echo(f"report: {report}", err=as_json)
     if strict and diagnosis.problems:
         click.get_current_context().exit(1)
 
@@ -186,15 +189,6 @@ def _tokenizer(model: str) -> Pieces:
 
     path = Path(model)
     return load_tokenizer(path) if path.is_dir() else Tokenizer.load(path)
-
-
-def _write_report(diagnosis: Diagnosis, path: Path) -> None:
-    from dragoman.text.doctor_report import report
-
-    try:
-        path.write_text(report(diagnosis), encoding="utf-8")
-    except OSError as error:
-        raise DataError(f"cannot write the report {path}: {error.strerror}") from error
 
 
 class _Progress:

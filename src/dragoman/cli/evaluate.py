@@ -24,6 +24,7 @@ from dragoman.cli._scoring import (
 )
 from dragoman.cli._tables import table
 from dragoman.errors import ConfigError
+from dragoman.text.languages import UNKNOWN
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,7 +97,8 @@ def command(
             )
         test = read_test(*given) if test_file or source_file else None
         languages = test.languages if test else named_languages(source_language, target_language)
-        opened = open_model(model or "", languages=languages, engine=engine, compute_type=compute_type, beam=beam)
+        wanted = None if test is None and languages == UNKNOWN else languages
+        opened = open_model(model or "", languages=wanted, engine=engine, compute_type=compute_type, beam=beam)
         sentences = test.sources if test else ()
         evaluate_behaviour(opened, sentences, recorded=recorded, as_json=as_json)
         return
@@ -109,21 +111,21 @@ def command(
     else:
         opened = open_model(model or "", languages=test.languages, engine=engine, compute_type=compute_type, beam=beam)
         evaluation = _evaluate_model(opened, test, scoring, aligned=bool(report))
-    if output:
-        lines = (" ".join(line.hypothesis.split("\n")) for line in evaluation.lines)
-        write_text(output, "the output", "".join(f"{line}\n" for line in lines))
-    if report:
-        from dragoman.evaluate.report import report as page
-
-        write_text(report, "the report", page(evaluation))
     if as_json:
         click.echo(json.dumps(evaluation.summary(), ensure_ascii=False, indent=1))
     else:
         print_evaluation(evaluation, stdout_console())
-        for name, path in (("output", output), ("report", report)):
-            if path:
-                click.echo(f"{name}: {path}")
-    if recorded:  # last: a model that cannot be written to costs nothing of the rest
+    # What cannot be written costs nothing of the rest.
+    if output:
+        lines = (" ".join(line.hypothesis.split("\n")) for line in evaluation.lines)
+        write_text(output, "the output", "".join(f"{line}\n" for line in lines))
+        click.echo(f"output: {output}", err=as_json)
+    if report:
+        from dragoman.evaluate.report import report as page
+
+        write_text(report, "the report", page(evaluation))
+        click.echo(f"report: {report}", err=as_json)
+    if recorded:
         from dragoman.bundle.recording import record
 
         record(opened.bundle, scores=evaluation.for_card("-".join(opened.direction)))

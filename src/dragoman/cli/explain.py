@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.cli._files import check_place, write_text
+from dragoman.cli._idle import refuse_idle
 from dragoman.cli._model import find_model
-from dragoman.errors import ConfigError, DataError, require
+from dragoman.errors import ConfigError, require
 
 if TYPE_CHECKING:
     from dragoman.explain import Explainer, Trace
@@ -64,6 +66,9 @@ def command(**options: Any) -> None:
     require("torch", "train", "explaining a translation")
     from dragoman.explain import open_explainer
 
+    check_place(options["html_file"], "the page")
+    if options["as_json"]:
+        refuse_idle({"--tree": options["tree"], "--step": options["step"]}, "is for reading, --json has all: leave it")
     explainer = open_explainer(find_model(options))
     trace = _trace(explainer, options)
     if options["step"] is not None and options["step"] > len(trace.steps):
@@ -109,10 +114,7 @@ def _write_files(explainer: Explainer, trace: Trace, effects: Effects | None, op
     if options["html_file"]:
         from dragoman.explain.answers import whole_page
 
-        try:
-            options["html_file"].write_text(whole_page(explainer, trace.request), encoding="utf-8")
-        except OSError as error:
-            raise DataError(f"cannot write {options['html_file']}: {error.strerror}") from error
+        write_text(options["html_file"], "the page", whole_page(explainer, trace.request))
         written.append(options["html_file"])
     return written
 

@@ -88,7 +88,7 @@ def _recipe(options: dict[str, Any]) -> Recipe:
     from dragoman.config import preset
     from dragoman.recipe import Recipe
     from dragoman.settings import fill, override, read, to_mapping
-    from dragoman.text.corpus import corpus_of
+    from dragoman.text.corpus import corpus_of, format_of
 
     path = options["recipe_path"]
     values: dict[str, Any] = read(path) if path else {}
@@ -105,12 +105,16 @@ def _recipe(options: dict[str, Any]) -> Recipe:
     data = values.setdefault("data", {})
 
     def corpora(arguments: tuple[str, ...]) -> list[dict[str, Any]]:
-        chosen = (corpus_of(argument, languages) for argument in arguments)
-        return [to_mapping(replace(corpus, swap=options["swap"])) for corpus in chosen]
+        chosen = [corpus_of(argument, languages) for argument in arguments]
+        return [to_mapping(replace(one, swap=options["swap"] and format_of(one) == "TSV")) for one in chosen]
 
     given = corpora(options["corpora"])
-    if not given:
-        refuse_idle({"--swap": options["swap"]}, "turns the pairs of CORPUS round: name one (in a recipe, swap = true)")
+    if not any(corpus["swap"] for corpus in given):
+        refuse_idle({"--swap": options["swap"]}, "turns TSV round: name a CORPUS of that form (in a recipe: swap)")
+    if not (given or options["source"] or options["valid"] or options["test"]):
+        refuse_idle({"--from": languages}, "names the languages of CORPUS: name one (in a recipe, languages = 'fr-en')")
+    if options["init"]:
+        _refuse_another_shape(options)
     if bool(options["source"]) != bool(options["target"]):
         raise DataError("--source and --target go together: the two sides, aligned line by line")
     if options["source"]:
@@ -167,6 +171,20 @@ def _budget(text: str | None) -> float:
 def _assigned(assignments: tuple[str, ...]) -> tuple[str, ...]:
     """The keys of KEY=VALUE."""
     return tuple(assignment.partition("=")[0].strip() for assignment in assignments)
+
+
+def _refuse_another_shape(options: dict[str, Any]) -> None:
+    """With --init shape and pieces are that model's; only what is dropped out may be another."""
+    idle = [
+        key
+        for key in _assigned(options["assignments"])
+        if (key.startswith("model.") and not key.endswith("dropout"))
+        or key in ("tokenizer.kind", "tokenizer.vocab_size", "tokenizer.lowercase")
+    ]
+    refuse_idle(
+        {"--preset": options["preset"], **{f"--set {key}": True for key in idle}},
+        "would be another model than --init names, which has its shape and pieces already: leave it out",
+    )
 
 
 def _sets_shape(keys: tuple[str, ...]) -> bool:

@@ -39,7 +39,7 @@ def probe_sources(bundle: Bundle) -> list[list[str]]:
     samples = bundle.scorecard.get("samples", [])[:_SAMPLES]
     texts = [sample["source"] for sample in samples if isinstance(sample, dict) and sample.get("source")]
     sources += [ids[: config.max_length - 1] for ids in tokenizer.ids_batch(texts) if ids]
-    head = [tokenizer.language_id(language) for language in tokenizer.languages[:1]]
+    head = bundle.head_ids
     room = config.max_length - len(head) - 1
     return [[str(id) for id in (*head, *source[:room], config.end_id)] for source in sources]
 

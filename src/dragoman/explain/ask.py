@@ -63,7 +63,7 @@ def prepare(
     if not sentences:
         raise DataError(f"there is nothing to translate in {request.text[:40]!r}, expected a sentence")
     if request.sentence >= len(sentences):
-        raise ConfigError(f"sentence is {request.sentence}, the text has {len(sentences)}: they are counted from 0")
+        raise ConfigError(f"no sentence has {request.sentence} before it: the text has {len(sentences)} in all")
     scribe = Scribe(tokenizer, target)
     side = source_side(tokenizer, sentences[request.sentence], scribe.head)
     if len(side.pieces) > max_length:

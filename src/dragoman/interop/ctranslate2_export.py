@@ -53,7 +53,7 @@ def example(bundle: Bundle, quantization: Quantization) -> str:
     """How to run it, in Python."""
     tokenizer = bundle.tokenizer
     template = _WITH_SENTENCEPIECE if isinstance(tokenizer, SentencePieceTokenizer) else _WITH_TOKENIZERS
-    head = "".join(f'"{tokenizer.piece(tokenizer.language_id(one))}", ' for one in tokenizer.languages[:1])
+    head = "".join(f'"{tokenizer.piece(id)}", ' for id in bundle.head_ids)
     end = tokenizer.piece(tokenizer.end_id)
     longest = bundle.model_config.max_length - 1
     return template.format(quantization=quantization, head=head, end=end, beam=bundle.search.beam, longest=longest)

@@ -17,7 +17,7 @@ from dragoman.interop.parity import LONGEST, Parity, Runner, Threshold, check, m
 from dragoman.interop.torch_runner import TorchRunner
 from dragoman.recipe import CorpusConfig
 from dragoman.settings import nearest
-from dragoman.text.corpus import read_pairs
+from dragoman.text.corpus import corpus_languages, format_of, read_pairs
 from dragoman.text.metrics import corpus_scores
 
 Pairs = Sequence[tuple[str, str]]
@@ -126,8 +126,7 @@ def _copy(bundle: Bundle, folder: Path, dtype: Literal["float32", "float16"]) ->
 def _with_bleu(parity: Parity, bundle: Bundle, exact: Runner, other: Runner, pairs: Pairs) -> Parity:
     """Greedy translations of a test set by both; sources that are too long are left out."""
     config, tokenizer = bundle.model_config, bundle.tokenizer
-    head = [tokenizer.language_id(bundle.languages[0][1])] if tokenizer.languages else []
-    sources = [[*head, *ids, config.end_id] for ids in tokenizer.ids_batch([source for source, _ in pairs])]
+    sources = [[*bundle.head_ids, *ids, config.end_id] for ids in tokenizer.ids_batch([source for source, _ in pairs])]
     kept = [place for place, source in enumerate(sources) if len(source) <= config.max_length]
     references = [pairs[place][1] for place in kept]
     bleu, exported_bleu = (
@@ -150,7 +149,10 @@ def _with_bleu(parity: Parity, bundle: Bundle, exact: Runner, other: Runner, pai
 
 
 def _pairs(path: str, languages: tuple[str, str]) -> Pairs:
+    """Of a TSV file whose name tells that it is the other way round, the right side is the source."""
     corpus = CorpusConfig(path=path, languages="-".join(language.replace("-", "_") for language in languages))
+    if format_of(corpus) == "TSV" and corpus_languages(CorpusConfig(path=path)) == languages[::-1]:
+        corpus = replace(corpus, swap=True)
     return [(pair.source, pair.target) for pair in read_pairs(corpus)]
 
 

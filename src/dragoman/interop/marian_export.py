@@ -66,8 +66,8 @@ def read_back(bundle: Bundle, folder: Path, texts: list[str]) -> tuple[TorchRunn
 
 def example(bundle: Bundle) -> str:
     """How to run it, in Python."""
-    languages = bundle.tokenizer.languages
-    return EXAMPLE.format(text=f"{marian_tag(languages[0])} ..." if languages else "...")
+    has_tags = bool(bundle.tokenizer.languages)
+    return EXAMPLE.format(text=f"{marian_tag(bundle.languages[0][1])} ..." if has_tags else "...")
 
 
 def _pieces(bundle: Bundle) -> dict[str, bytes]:

@@ -31,7 +31,7 @@ import json, numpy as np, onnxruntime
 
 encoder, decoder = (onnxruntime.InferenceSession(f"FOLDER/{name}.onnx") for name in ("encoder", "decoder"))
 facts = json.load(open("FOLDER/model.json"))
-source = np.array([[..., facts["end_id"]]])  # ids of the pieces, by the tokenizer that lies beside it
+source = np.array([[*facts["head_ids"], ..., facts["end_id"]]])  # between them those of the text, by the tokenizer
 mask, memory_keys, memory_values = encoder.run(None, {"source": source})
 layers, _, heads, _, d_k, d_v = *memory_keys.shape, memory_values.shape[-1]
 keys, values = (np.zeros((layers, 1, heads, 0, width), np.float32) for width in (d_k, d_v))
@@ -104,6 +104,7 @@ def write_onnx(bundle: Bundle, folder: Path) -> None:
             ({0: batch}, {0: batch, 3: length}, memory_axes, memory_axes, {1: batch, 3: past}, {1: batch, 3: past}),
         )
     facts = {
+        "head_ids": bundle.head_ids,
         "padding_id": config.padding_id,
         "begin_id": config.begin_id,
         "end_id": config.end_id,

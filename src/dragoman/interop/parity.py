@@ -120,7 +120,7 @@ def probe_sources(bundle: Bundle) -> list[list[int]]:
         generator.choice(ordinary, generator.integers(1, LONGEST, endpoint=True)).tolist()
         for _ in range(_RANDOM_SOURCES)
     ]
-    head = [tokenizer.language_id(language) for language in tokenizer.languages[:1]]
+    head = bundle.head_ids
     room = min(LONGEST, config.max_length - len(head) - 1)
     return [[*head, *ids[:room], config.end_id] for ids in (*tokenizer.ids_batch(probe_texts(bundle)), *drawn)]
 

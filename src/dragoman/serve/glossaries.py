@@ -15,6 +15,7 @@ import json
 import os
 import re
 import time
+import unicodedata
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ from pathlib import Path
 
 from dragoman.serve.disk import available, check_folder
 from dragoman.serve.refusal import Refusal
+from dragoman.text.sentences import SPACELESS
 from dragoman.translator import Glossary, Term
 
 MOST_GLOSSARIES, MOST_BYTES = 1000, 256 << 20
@@ -34,7 +36,8 @@ MOST_TERM_CHARACTERS = 256
 MOST_NAME_CHARACTERS = 1024
 _COMPILED = 32
 _UNFINISHED_SECONDS = 3600.0
-_WORD_BEGINS = re.compile(r"(?<!\w)\S")
+_LETTER = re.compile(rf"(?!{SPACELESS.pattern})\w")  # of a script that has spaces between its words
+_WORD_BEGINS = re.compile(rf"(?<!{_LETTER.pattern})\S|{SPACELESS.pattern}")
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -72,7 +75,8 @@ class ClientGlossary(Glossary):
                 continue
             for length in self._lengths:
                 term = self._terms.get(folded[begin : begin + length])
-                if term is not None and not _is_word(folded[begin + length : begin + length + 1]):
+                last, following = folded[begin + length - 1 : begin + length], folded[begin + length :][:1]
+                if term is not None and (SPACELESS.match(last) or not _LETTER.match(following)):
                     found[term] = None
                     end = begin + length
                     break
@@ -166,12 +170,8 @@ class GlossaryFolder:
 
 
 def fold(text: str) -> str:
-    """Text as terms are compared: whatever its case and white space."""
-    return " ".join(text.casefold().split())
-
-
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    """Text as terms are compared: whatever its case and white space, and however its accents are written."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
 
 
 def parse_entries(entries: str, format: str) -> tuple[Term, ...]:

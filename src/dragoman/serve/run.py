@@ -79,8 +79,8 @@ def bind(host: str, port: int) -> socket.socket:
         except OSError:
             listener.close()
             raise
-    except OSError as error:
-        reason = error.strerror or error
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"cannot listen on {host} port {port} ({reason}): choose another --host or --port") from error
     return listener
 

@@ -91,8 +91,10 @@ def hold_out(pairs: Iterable[Pair], count: int, seed: int) -> HeldOut:
     if num_pairs < 2:
         raise DataError(f"{num_pairs} pairs are too few to hold some out for validation: give more, or a --valid set")
     families = families_of(hashes)
+    lacking = families[np.flatnonzero(hashes == sentence_hash("")) % num_pairs]
     del hashes
     sizes = np.bincount(families, minlength=num_pairs)
+    sizes[lacking] = num_pairs + 1  # too large to be chosen: pairs that lack a side are nothing to validate on
     chosen = _choose(families, sizes, min(count, max(1, num_pairs // _MOST)), seed)
     if not len(chosen):
         raise DataError(

@@ -29,11 +29,8 @@ def open_bytes(path: str, decompress: bool = True) -> Iterator[io.BufferedReader
     """The contents of a file; whatever goes wrong with it inside the `with` becomes a one-line `DataError`."""
     try:
         if path == STANDARD_INPUT:
-            file = io.BufferedReader(cast(Any, sys.stdin.buffer))
-            try:
+            with _standard_input() as file:
                 yield _decompressed(file) if decompress else file
-            finally:
-                file.detach()  # or its end would close standard input itself
         else:
             with open(path, "rb") as file:
                 yield _decompressed(file) if decompress else file
@@ -48,6 +45,19 @@ def open_bytes(path: str, decompress: bool = True) -> Iterator[io.BufferedReader
     except (OSError, zlib.error, lzma.LZMAError, _DamagedError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DataError(f"{name_of(path)} cannot be read: {reason}") from error
+
+
+@contextmanager
+def _standard_input() -> Iterator[io.BufferedReader]:
+    given = sys.stdin.buffer
+    if isinstance(given, io.BufferedReader):
+        yield given  # as it is: a buffer around it would wait until it is full, and hold back what somebody types
+        return
+    file = io.BufferedReader(cast(Any, given))
+    try:
+        yield file
+    finally:
+        file.detach()  # or its end would close standard input itself
 
 
 def raw_lines(path: str) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from dragoman.bundle import Bundle, model_card, state_to_weights
+from dragoman.bundle.folder import CONFIG
 from dragoman.recipe import Recipe
 from dragoman.settings import to_mapping
 from dragoman.text.corpus import content_hash
@@ -59,6 +60,7 @@ class Finisher:
         self.validation = validation
         self.journal = journal
         self.known_words = known_words
+        self.data = self._described_data()  # at once, as files may be gone or changed when the model is written
 
     def keep(self, metrics: Mapping[str, Any], progress: Progress) -> None:
         """Write the weights that were just validated, and were better than all before."""
@@ -82,10 +84,18 @@ class Finisher:
                 chosen, state = f"the average of the last {len(weights.last())}", average
         self.validation.model.load_state_dict(state)
         scores = self._score()
-        self._write(scores, progress)
+        if not self._is_written(scores, progress):
+            self._write(scores, progress)
         figures = ", ".join(f"{score['metric']} {score['score']:.1f}" for score in scores)
         self.journal.say(f"{self.request.output} has {chosen}: validation {figures}")
         return TrainingResult(str(self.request.output), progress.finished, progress.step, progress.seconds, scores)
+
+    def _is_written(self, scores: list[dict[str, Any]], progress: Progress) -> bool:
+        """Whether the folder has this very model already: what was recorded of it since is not to be lost."""
+        if not (self.request.output / CONFIG).is_file():
+            return False
+        told = Bundle.open(self.request.output).scorecard
+        return told.get("steps") == progress.step and all(score in told.get("scores", []) for score in scores)
 
     def _judge(self, state: Mapping[str, Tensor]) -> float:
         """By the recipe's metric, more is better."""
@@ -108,7 +118,7 @@ class Finisher:
         scorecard = {
             **_told(licence=card.licence, limits=card.limits),
             "scores": scores,
-            "data": self._described_data(),
+            "data": self.data,
             "command": shlex.join(["dragoman", *sys.argv[1:]]),
             "minutes": round(progress.seconds / 60, 1),
             "steps": progress.step,

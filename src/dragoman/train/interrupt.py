@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the first asks, the second insists."""
+"""Ctrl-C, SIGTERM, and SIGHUP of a terminal that closes, unless nohup holds it off: one asks, a second one insists."""
 
 import signal
 from types import FrameType, TracebackType
@@ -13,7 +13,9 @@ class StopSignals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "StopSignals":
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN:
+                continue
             try:
                 self._before[number] = signal.signal(number, self._handle)
             except ValueError:  # only the main thread may handle signals; elsewhere the caller does

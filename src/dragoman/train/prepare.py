@@ -136,6 +136,7 @@ def prepare(
     train = [encode(direction, mask_of[direction], False, None) for direction in directions]
     if recipe.data.valid:
         valid_directions = directions_of(recipe.data.valid)
+        _check_not_reversed(directions, valid_directions)
         valid = [encode(direction, None, True, MOST_VALID_PAIRS) for direction in valid_directions]
     else:
         # Beside a large corpus, a small one may have nothing held out.
@@ -160,6 +161,17 @@ def prepare(
         directions=tuple(dict.fromkeys(direction.name for direction in directions)),
         num_skipped=dropped.total(),
     )
+
+
+def _check_not_reversed(learned: Sequence[Direction], validated: Sequence[Direction]) -> None:
+    """Refuse to validate on what is not learned but the other way round, as when one of two files is swapped."""
+    names = {(one.source, one.target) for one in learned}
+    for one in validated:
+        if (one.source, one.target) not in names and (one.target, one.source) in names:
+            raise ConfigError(
+                f"{one.corpus.path} is to validate {one.name}, and what is learned is {one.target}-{one.source}: "
+                f"turn one of them round (languages, swap), or learn both ways"
+            )
 
 
 def words_met(recipe: Recipe, prepared: Prepared, base: Bundle | None) -> KnownWords | None:

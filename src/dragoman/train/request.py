@@ -3,12 +3,14 @@
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dragoman.bundle.folder import CONFIG
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.recipe import Recipe
 from dragoman.settings import differences, fill, read, to_mapping
@@ -42,11 +44,17 @@ class RunFile:
         return self.path.exists()
 
     def check_folder(self, resume: bool) -> None:
-        """Refuse a folder that cannot be written, or that holds another run."""
+        """Refuse a folder that cannot be written, or that holds another run, or a model that is of none."""
+        folder = self.path.parent.parent
         if self.exists() and not resume:
             raise TrainingError(
-                f"{self.path.parent.parent} holds a training run already: add --resume to go on with it, "
-                f"or choose another --output"
+                f"{folder} holds a training run already: add --resume to go on with it, or choose another --output"
+            )
+        if not self.exists() and checkpoint.latest(self.path.parent):
+            raise TrainingError(f"{self.path.parent} has checkpoints but no run.json: choose another --output")
+        if not self.exists() and (folder / CONFIG).exists():
+            raise TrainingError(
+                f"{folder} holds a model already: choose another --output, and add --init {folder} to go on from it"
             )
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,9 +62,7 @@ class RunFile:
             probe.touch()
             probe.unlink(missing_ok=True)
         except OSError as error:
-            raise TrainingError(f"cannot write to {self.path.parent.parent}: {error.strerror}") from error
-        if not self.exists() and checkpoint.latest(self.path.parent):
-            raise TrainingError(f"{self.path.parent} has checkpoints but no run.json: choose another --output")
+            raise TrainingError(f"cannot write to {folder}: {error.strerror}") from error
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -77,8 +83,9 @@ class RunFile:
     def forget(self) -> None:
         """Of a run that failed before it learned anything: so that the folder is free once the cause is mended."""
         self.path.unlink(missing_ok=True)
-        for left in ("held-out.npy", "tokenizer.json"):
+        for left in ("held-out.npy", "tokenizer.json", "compiled"):
             (self.path.parent / left).unlink(missing_ok=True)
+        shutil.rmtree(self.path.parent / "weights", ignore_errors=True)
 
     def write(self, request: Request, plan: Plan) -> None:
         """Remember what is about to be trained."""
@@ -151,6 +158,14 @@ class RunFile:
             changed = differences(asked, request.recipe)
             if changed:
                 raise TrainingError(f"the recipe is not that of the run in {self.path.parent.parent}: {changed[0]}")
+        for name, now, then in (
+            ("--budget", request.budget_seconds, values["budget_seconds"]),
+            ("--init", request.init, values["init"]),
+        ):
+            if now and now != then:
+                raise TrainingError(
+                    f"{name} is not that of the run in {self.path.parent.parent}: leave it out to go on"
+                )
         if content_hash(asked.data.train) != values["data"]:
             raise TrainingError("the training data have changed since the run began: start anew in another --output")
 

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from dragoman.bundle import Bundle, find
-from dragoman.errors import DataError, DragomanError, TrainingError
+from dragoman.errors import ConfigError, DataError, DragomanError, TrainingError
 from dragoman.model.build import TranslationModel, build_model
 from dragoman.recipe import CorpusConfig, Recipe, TrainConfig
 from dragoman.settings import fill, to_mapping
@@ -90,6 +90,8 @@ def _look_and_plan(request: Request, folder: Path, journal: Journal, world: Worl
     data = request.recipe.data
     if not data.train:
         raise TrainingError("no corpus to train on: name a TSV, TMX or JSON lines file, or --source and --target")
+    if request.recipe.train.lora and not request.init:
+        raise ConfigError("--lora fine-tunes a model that has learned: name it with --init, or leave out --lora")
     corpora = tuple(spool(corpus, folder) if corpus.path == "-" else corpus for corpus in data.train)
     request = replace(request, recipe=replace(request.recipe, data=replace(data, train=corpora)))
     base = Bundle.open(find(request.init)) if request.init else None
@@ -173,7 +175,16 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     )
     if found:
         loop.restore(tensors)
-    progress = loop.run()
+    try:
+        progress = loop.run()
+    except RuntimeError as error:
+        if isinstance(error, torch.OutOfMemoryError) or "enough memory" in str(error):
+            cut = 2 * recipe.train.micro_batches
+            raise TrainingError(
+                f"a step of {recipe.train.batch_tokens:,} target pieces does not fit into memory: go on with --resume "
+                f"where there is more, or begin anew with --set train.micro_batches={cut}, or a smaller model"
+            ) from error
+        raise
     journal.end(progress)
     return finisher.finish(progress, loop.weights) if world.is_first else finisher.nothing(progress)
 

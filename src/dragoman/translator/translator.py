@@ -119,14 +119,15 @@ class Translator:
     ) -> Iterator[Translation]:
         """The translations of texts without end, in order; memory stays flat.
 
-        Texts are taken in windows, the next one is prepared while the engine works on the last.
+        Texts are taken in windows, the next one is prepared while the engine works on the last. With windows of one, a
+        text is translated before the next is taken, as whoever types it waits for that.
         """
         settings = Settings(**options)
         under_way: deque[_Window] = deque()
         remaining = iter(texts)
         while window := list(itertools.islice(remaining, window_texts)):
             under_way.append(self._begin(window, settings))
-            if len(under_way) == 2:
+            if len(under_way) == min(2, window_texts):
                 yield from self._finish(under_way.popleft())
         while under_way:
             yield from self._finish(under_way.popleft())
