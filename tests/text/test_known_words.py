@@ -94,6 +94,8 @@ def test_a_model_that_was_trained_on_more_knows_both() -> None:
     assert all(word in both for word in ("habite", "Morgen"))
     assert both.stand_ins == ("Tom", "Ada")
     assert "Thandiwe" not in both
+    assert both | first == both
+    assert first | KnownWords.collect((target, source) for source, target in PAIRS) == first
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"stand_ins": [], "filters": ["*"]}', b'{"filters": 7}'])

@@ -78,8 +78,9 @@ class KnownWords:
         return any(all(bits[at // 8] >> at % 8 & 1 for at in _places(word, len(bits) * 8)) for bits in self.filters)
 
     def __or__(self, other: KnownWords) -> KnownWords:
-        """Those of a model that was trained on more."""
-        return KnownWords(self.filters + other.filters, tuple(dict.fromkeys(self.stand_ins + other.stand_ins)))
+        """Those of a model that was trained on more, or once more on the same."""
+        filters, stand_ins = self.filters + other.filters, self.stand_ins + other.stand_ins
+        return KnownWords(tuple(dict.fromkeys(filters)), tuple(dict.fromkeys(stand_ins)))
 
     def unknown_names(self, sentence: str) -> tuple[Name, ...]:
         """Words with a capital that are not known; several in a row are one name. None where nothing can stand in."""
