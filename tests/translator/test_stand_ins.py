@@ -1,4 +1,4 @@
-"""Names that are new to a model come through: others stand in for them."""
+"""Names that are new to a model, and long numbers, come through: others stand in for them."""
 
 from collections.abc import Mapping
 
@@ -118,6 +118,31 @@ def test_a_missing_number_is_not_traded_for_a_name() -> None:
     whole = "Oyan has 3417 sheep"
     answers = {"vois Oyelaran a 3417": whole, "vois Tom a 3417": "Tom has 317 sheep"}
     assert told("vois Oyelaran a 3417", answers, doubts={whole: 1.0})[0] == whole
+
+
+@pytest.mark.parametrize("known", [KNOWN, KnownWords()], ids=["known words", "none"])
+def test_a_number_that_was_lost_is_put_where_a_year_came_out(known: KnownWords) -> None:
+    answers = {"le mouton a 1847 et 25": "The sheep has 184747 and 25", "le mouton a 1985 et 25": "Its 1985 and 25"}
+    assert told("le mouton a 1847 et 25", answers, known=known) == ("Its 1847 and 25", ())
+    answers = {"vois 1985 : 31415, 8 et 2718": "1985, 8", "vois 1985 : 2013, 8 et 1976": "See 1985: 2013, 8, 1976."}
+    assert told("vois 1985 : 31415, 8 et 2718", answers, known=known) == ("See 1985: 31415, 8, 2718.", ())
+
+
+def test_names_and_numbers_that_are_lost_together_come_back_together() -> None:
+    answers = {"vois Tom a 1985": "See, Tom has 1985"}
+    assert told("vois Oyelaran a 3417", answers) == ("See, Oyelaran has 3417", ())
+
+
+@pytest.mark.parametrize("number", ["7", "3,417", "34.5"])
+def test_small_numbers_and_those_that_languages_write_differently_have_no_stand_in(number: str) -> None:
+    found, engine = translate(f"le mouton a {number}", {f"le mouton a {number}": "The sheep has 29"})
+    assert found.text == "The sheep has 29"
+    assert not any("1985" in source for call in engine.calls for source in call.sources)
+
+
+def test_a_number_whose_stand_in_is_written_out_stays_missing() -> None:
+    answers = {"vois 1847": "184747", "vois 1985": "nineteen eighty-five"}
+    assert told("vois 1847", answers) == ("184747", ("the number 1847 is missing in the translation",))
 
 
 @pytest.mark.parametrize("kind", [Glossary, ClientGlossary])

@@ -4,7 +4,7 @@
     constrained           what is missing must appear; needs an engine that can do that
     without repeats       no three pieces twice
     sampled               drawn, from the likeliest pieces
-    with stand-ins        in place of names that are new to the model
+    with stand-ins        in place of names that are new to the model, and of numbers that are missing
     around                the text between addresses and placeholders, which are put back where they were
     in parts              the sentence in halves
     with terms            what the glossary says already in the source, as models tend to copy what they do not know

@@ -1,9 +1,10 @@
-"""Names that are new to a model, translated with others in their place.
+"""Names that are new to a model, and numbers that it lost, translated with others in their place.
 
     Où habite Oyelaran ?  ->  Où habite Tom ?  ->  Where does Tom live?  ->  Where does Oyelaran live?
+    It costs 1847 euros.  ->  It costs 1985 euros.  ->  Ça coûte 1985 euros.  ->  Ça coûte 1847 euros.
 
 Cut into pieces that the model has seen elsewhere, a new name comes out garbled, and the sentence around it suffers.
-What stands in are names that it copies, as its training pairs did.
+Long numbers get a digit too many. What stands in are names that the model copies, as its training pairs did, and years.
 """
 
 from __future__ import annotations
@@ -13,16 +14,21 @@ from dataclasses import replace
 
 from dragoman.engine.engine import DecodeOptions, Output
 from dragoman.text.whole_words import has_word, replace_words
+from dragoman.translator.carry import missing_numbers
 from dragoman.translator.drafts import Desk, Draft, Sentence, find_problems
 
 _SURE, _NEARLY = 0.7, 0.8
+_LOST = frozenset(("name", "number"))
+_YEARS = ("1985", "2013", "1976", "1945")  # round numbers would be written out
 
 
 def with_stand_ins(sentences: Sequence[Sentence], drafts: Sequence[Draft], desk: Desk) -> list[Draft]:
-    """The drafts, with those that lack a name replaced if the model is not unsure of the sentence with a stand-in."""
+    """The drafts, with those that lack a name or a number replaced if the model is not unsure of the sentence with a
+    stand-in.
+    """
     best = list(drafts)
-    lacking = [place for place, draft in enumerate(drafts) if any(one.kind == "name" for one in draft.problems)]
-    chosen = {place: found for place in lacking if (found := _choose(sentences[place], desk.stand_ins))}
+    lacking = [place for place, draft in enumerate(drafts) if _LOST & {one.kind for one in draft.problems}]
+    chosen = {place: found for place in lacking if (found := _choose(sentences[place], drafts[place], desk.stand_ins))}
     encoded = desk.scribe.encode([replace_words(found, sentences[place].text) for place, found in chosen.items()])
     asked = {place: ids for place, ids in zip(chosen, encoded, strict=True) if len(ids) <= desk.max_length}
     outputs = desk.engine.translate_ids(list(asked.values()), DecodeOptions(search=desk.search)) if asked else []
@@ -33,15 +39,22 @@ def with_stand_ins(sentences: Sequence[Sentence], drafts: Sequence[Draft], desk:
     return best
 
 
-def _choose(sentence: Sentence, stand_ins: Sequence[str]) -> dict[str, str]:
-    """A stand-in for each name of a sentence; none if there are not enough."""
+def _choose(sentence: Sentence, draft: Draft, stand_ins: Sequence[str]) -> dict[str, str]:
+    """A stand-in for each name of a sentence and each number that its draft lacks; none if there are not enough."""
     names = [name.text for name in sentence.carried.distinct_names]
-    free = [one for one in stand_ins if not has_word(one, sentence.text)]
-    return dict(zip(names, free, strict=False)) if len(names) <= len(free) else {}
+    missing = dict.fromkeys(missing_numbers(sentence.carried, draft.text))
+    numbers = [number for number in missing if number.isdigit() and len(number) > 1]
+    chosen: dict[str, str] = {}
+    for lost, known in ((names, stand_ins), (numbers, _YEARS)):
+        free = [one for one in known if not has_word(one, sentence.text)]
+        if len(lost) > len(free):
+            return {}
+        chosen |= zip(lost, free, strict=False)
+    return chosen
 
 
 def _put_back(sentence: Sentence, output: Output, found: Mapping[str, str], desk: Desk) -> Draft | None:
-    """The output with the names in it; None if a stand-in was lost."""
+    """The output with what they stood in for; None if a stand-in was lost."""
     stood_in = desk.scribe.draft(sentence, [output], check=False)
     if not all(has_word(instead, stood_in.text) for instead in found.values()):
         return None
@@ -52,7 +65,7 @@ def _put_back(sentence: Sentence, output: Output, found: Mapping[str, str], desk
 
 
 def _is_better(draft: Draft, before: Draft, sentence: Sentence) -> bool:
-    """Fewer names are missing, nothing else is worse, and the model is about as sure. Where a verb stood and not a
+    """Less is missing, nothing else is worse, and the model is about as sure. Where a verb stood and not a
     name, the rest is hard to make sense of: where that may be, it must be surer, and quite sure.
     """
     are_certain = all(name.certain for name in sentence.carried.distinct_names)
