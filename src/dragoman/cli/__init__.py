@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.settings import nearest
 
 COMMANDS = {
-    "demo": "Show what the model in the box can do.",
+    "demo": "Show what the models in the box can do.",
     "translate": "Translate text, lines or files.",
     "train": "Train a translator on parallel text.",
     "doctor": "Look parallel text over before hours are spent on it.",

@@ -1,4 +1,4 @@
-"""`dragoman demo`: what the model in the box can do, in a few seconds."""
+"""`dragoman demo`: what the models in the box can do, in a few seconds."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ NEXT_STEPS = (
 )
 
 
-@click.command(name="demo", short_help="Show what the model in the box can do.")
+@click.command(name="demo", short_help="Show what the models in the box can do.")
 def command() -> None:
-    """Translate a few sentences with the model in the box, draw which words belong together, say what to try next."""
+    """Translate a few sentences with the models in the box, draw which words belong together, say what to try next."""
     from dragoman.bundle import find_direction
     from dragoman.cli._alignment import draw_alignment
     from dragoman.translator import load

@@ -53,7 +53,7 @@ def command(hash_key: bool, **options: Any) -> None:
     """Serve translations over HTTP, to clients of LibreTranslate and of DeepL.
 
     \b
-    dragoman serve                                 the model in the box, on http://127.0.0.1:5000
+    dragoman serve                                 the models in the box, on http://127.0.0.1:5000
     dragoman serve --model models/mine --port 80 --host 0.0.0.0
     dragoman serve --hash-key >> keys.txt; dragoman serve --api-keys keys.txt --rate 60
 
