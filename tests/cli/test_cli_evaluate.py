@@ -1,6 +1,7 @@
 """`dragoman evaluate`, from options to tables, JSON and files."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -228,7 +229,7 @@ def test_swapped_pairs_of_no_known_language_are_for_the_model_s_first_direction(
 
 
 def test_behaviour_is_tried_told_and_recorded(tmp_path: Path) -> None:
-    bundle = write_tiny_bundle(tmp_path / "model")
+    bundle = write_tiny_bundle(tmp_path / "model", directions=("fr-en", "en-fr"), languages=("en", "fr"))
     arguments = ["--model", str(bundle.path), "--behaviour", "--engine", "torch", "--beam", "1"]
     found = json.loads(run(command, *arguments, "--json", "--record").output)
     assert found["direction"] == "fr-en"
@@ -275,3 +276,11 @@ def test_behaviour_without_a_test_set_refuses_what_is_about_one(option: list[str
 def test_behaviour_and_recording_need_a_model(output: str) -> None:
     for flag in ("--behaviour", "--record"):
         assert refusal(command, "--hypotheses", output, flag) == f"{flag} is about a model: give --model"
+
+
+def test_a_file_in_a_folder_that_cannot_be_written_to_is_refused_before_the_work(
+    tmp_path: Path, pairs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    error = refusal(command, "--model", "missing", "--test", pairs, "--output", str(tmp_path / "out.txt"))
+    assert str(error) == f"cannot write the output {tmp_path}/out.txt: its folder cannot be written to, choose another"

@@ -18,6 +18,7 @@ from dragoman.bundle.recording import record
 from dragoman.errors import TrainingError
 from dragoman.recipe import CorpusConfig
 from dragoman.train import checkpoint
+from dragoman.train.loop import Loop
 from dragoman.train.prepare import prepare
 from dragoman.train.request import RunFile
 from dragoman.train.validate import Validation
@@ -246,6 +247,18 @@ def test_data_that_are_gone_meanwhile_do_not_stop_the_run(tmp_path: Path) -> Non
     corpus = write_corpus(tmp_path, 101)
     remove = [lambda event: Path(corpus.path).unlink() if event["event"] == "start" else None]
     assert run_small(small_recipe(corpus), tmp_path / "model", trackers=remove).reason == "finished"
+
+
+def test_a_step_that_does_not_fit_into_memory_says_what_helps(
+    corpus: CorpusConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = small_recipe(corpus, max_steps=2)
+    monkeypatch.setattr(Loop, "run", lambda self: torch.empty(1 << 58))
+    with pytest.raises(TrainingError, match=r"^a step of 256 target pieces does not .* train\.micro_batches=2$"):
+        run_small(recipe, tmp_path / "model")
+    monkeypatch.setattr(Loop, "run", lambda self: torch.ones(2) @ torch.ones(3))
+    with pytest.raises(RuntimeError, match="size"):
+        run_small(recipe, tmp_path / "other")
 
 
 def test_two_processes_do_not_train_in_one_folder(corpus: CorpusConfig, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ FIRST = ("fr", "en")
 
 
 def in_the_box() -> list[str]:
-    """The names of the models that came with the package, that for the direction that is meant first, first."""
+    """The names of the models that came with the package; first the one that is named after `FIRST`."""
     if not BOX.is_dir():
         return []
     names = (folder.name for folder in BOX.iterdir() if (folder / CONFIG).is_file())

@@ -25,6 +25,7 @@ from pathlib import Path
 from dragoman.serve.disk import available, check_folder
 from dragoman.serve.refusal import Refusal
 from dragoman.text.sentences import SPACELESS
+from dragoman.text.whole_words import LETTER
 from dragoman.translator import Glossary, Term
 
 MOST_GLOSSARIES, MOST_BYTES = 1000, 256 << 20
@@ -36,8 +37,8 @@ MOST_TERM_CHARACTERS = 256
 MOST_NAME_CHARACTERS = 1024
 _COMPILED = 32
 _UNFINISHED_SECONDS = 3600.0
-_LETTER = re.compile(rf"(?!{SPACELESS.pattern})\w")  # of a script that has spaces between its words
-_WORD_BEGINS = re.compile(rf"(?<!{_LETTER.pattern})\S|{SPACELESS.pattern}")
+_WORD_BEGINS = re.compile(rf"(?<!{LETTER})\S|{SPACELESS.pattern}")
+_LETTER = re.compile(LETTER)
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 from dragoman.text.sentences import SPACELESS
 
+LETTER = rf"(?!{SPACELESS.pattern})\w"
+"""A pattern for one of a script that has spaces between its words."""
+
 
 def has_word(word: str, text: str) -> bool:
     """Whether a text has a word, or several in a row, whole and in just this case."""
@@ -26,7 +29,6 @@ def replace_words(instead_of: Mapping[str, str], text: str) -> str:
 
 def whole(wanted: str, *, with_ending: bool = False) -> str:
     """A pattern for whole words, where the script has spaces between them."""
-    letter = rf"(?!{SPACELESS.pattern})\w"
-    before = "" if SPACELESS.match(wanted[:1]) else f"(?<!{letter})"
-    after = "" if with_ending or SPACELESS.match(wanted[-1:]) else f"(?!{letter})"
+    before = "" if SPACELESS.match(wanted[:1]) else f"(?<!{LETTER})"
+    after = "" if with_ending or SPACELESS.match(wanted[-1:]) else f"(?!{LETTER})"
     return before + re.escape(wanted) + after

@@ -73,3 +73,8 @@ def _product_seconds(dtype: torch.dtype, device: torch.device) -> float:
         (matrix @ matrix).sum().item()
         times.append(time.perf_counter() - started)
     return min(times)
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether torch says that there is no room, on a GPU or, which has no class of its own, in main memory."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)

@@ -178,13 +178,12 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     try:
         progress = loop.run()
     except RuntimeError as error:
-        if isinstance(error, torch.OutOfMemoryError) or "enough memory" in str(error):
-            cut = 2 * recipe.train.micro_batches
-            raise TrainingError(
-                f"a step of {recipe.train.batch_tokens:,} target pieces does not fit into memory: go on with --resume "
-                f"where there is more, or begin anew with --set train.micro_batches={cut}, or a smaller model"
-            ) from error
-        raise
+        if not hardware.is_out_of_memory(error):
+            raise
+        raise TrainingError(
+            f"a step of {recipe.train.batch_tokens:,} target pieces does not fit into memory: go on with --resume "
+            f"where there is more, or begin anew with --set train.micro_batches={2 * recipe.train.micro_batches}"
+        ) from error
     journal.end(progress)
     return finisher.finish(progress, loop.weights) if world.is_first else finisher.nothing(progress)
 
