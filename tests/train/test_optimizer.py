@@ -8,7 +8,7 @@ from dragoman.config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import TrainConfig
 from dragoman.train.lora import adapt
-from dragoman.train.optimizer import BOLDER, Muon, make_optimizers, orthogonal, set_learning_rate
+from dragoman.train.optimizer import BOLDER, NUM_STEPS, Muon, make_optimizers, orthogonal, set_learning_rate
 
 OPTIMIZERS = ("adam", "adamw", "muon")
 
@@ -104,7 +104,7 @@ def test_matrices_decay_and_vectors_do_not(name: str) -> None:
 def test_orthogonal_gives_nearly_orthonormal_rows_or_columns(shape: tuple[int, int]) -> None:
     u, _, v = torch.linalg.svd(torch.randn(shape), full_matrices=False)
     singular = torch.linspace(0.3, 1.0, min(shape))
-    ours = orthogonal(u @ torch.diag(singular) @ v, num_steps=5)
+    ours = orthogonal(u @ torch.diag(singular) @ v, num_steps=NUM_STEPS)
     assert ours.shape == shape
     lengths = torch.linalg.svdvals(ours)
     assert lengths.min() > 0.6
@@ -116,8 +116,10 @@ def test_orthogonal_gives_nearly_orthonormal_rows_or_columns(shape: tuple[int, i
 
 def test_orthogonal_does_not_depend_on_the_size_of_the_gradient() -> None:
     matrix = torch.randn(11, 17)
-    torch.testing.assert_close(orthogonal(matrix, 5), orthogonal(1e-3 * matrix, 5), atol=1e-4, rtol=1e-4)
-    assert not orthogonal(torch.zeros(3, 5), 5).any()
+    torch.testing.assert_close(
+        orthogonal(matrix, NUM_STEPS), orthogonal(1e-3 * matrix, NUM_STEPS), atol=1e-4, rtol=1e-4
+    )
+    assert not orthogonal(torch.zeros(3, 5), NUM_STEPS).any()
 
 
 def test_muon_splits_a_fused_w_qkv_and_makes_each_third_orthogonal() -> None:
@@ -131,7 +133,7 @@ def test_muon_splits_a_fused_w_qkv_and_makes_each_third_orthogonal() -> None:
     optimizer.step()
     moved = (before - model.matrix.detach()) / (0.1 * BOLDER * 0.2 * 11**0.5)
     for part, its_gradient in zip(moved.chunk(3), gradient.chunk(3), strict=True):
-        torch.testing.assert_close(part, orthogonal(its_gradient, 5), atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(part, orthogonal(its_gradient, NUM_STEPS), atol=1e-4, rtol=1e-4)
 
 
 def test_muons_momentum_is_a_running_mean_looked_at_from_one_step_ahead() -> None:
@@ -150,7 +152,7 @@ def test_muons_momentum_is_a_running_mean_looked_at_from_one_step_ahead() -> Non
     optimizer.step()
     ahead = 0.25 * second + 0.75 * (0.75 * mean + 0.25 * second)
     moved = (before - model.matrix.detach()) / (BOLDER * 0.2 * 5**0.5)
-    torch.testing.assert_close(moved, orthogonal(ahead, 5), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(moved, orthogonal(ahead, NUM_STEPS), atol=1e-4, rtol=1e-4)
 
 
 def test_a_matrix_without_a_gradient_stays() -> None:

@@ -37,10 +37,11 @@ class FeedForward(nn.Module):
             nn.init.xavier_uniform_(self.w_gate.weight)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        inner_BTF = self.w_1(x_BTD)
-        if self.w_gate is None:
-            inner_BTF = self.activation(inner_BTF)
-        else:
-            inner_BTF = self.activation(self.w_gate(x_BTD)) * inner_BTF
-        output_BTD: Tensor = self.w_2(self.inner_dropout(inner_BTF))
+        # Positions in one row: a Linear gives a view of what it made for more axes, and the gradient of what is then
+        # done in place to a view is copied three times.
+        x_ND = x_BTD.flatten(0, -2)
+        gated_NF = None if self.w_gate is None else self.w_gate(x_ND)
+        inner_NF = self.w_1(x_ND)
+        inner_NF = self.activation(inner_NF) if gated_NF is None else self.activation(gated_NF) * inner_NF
+        output_BTD: Tensor = self.w_2(self.inner_dropout(inner_NF)).view(*x_BTD.shape[:-1], -1)
         return output_BTD

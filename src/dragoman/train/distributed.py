@@ -101,7 +101,7 @@ def distribute(objective: nn.Module, world: World, shard: bool) -> nn.Module:
     if world.size == 1:
         return objective
     if not shard:
-        return nn.parallel.DistributedDataParallel(objective, broadcast_buffers=False)
+        return nn.parallel.DistributedDataParallel(objective)
     _shard(objective)
     return objective
 

@@ -1,21 +1,24 @@
 """The optimisers (section 5.3): Adam as in the paper, AdamW, and Muon for matrices with AdamW for the rest."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.recipe import TrainConfig
+from dragoman.train.distributed import World
 
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """Coefficients of the quintic a x + b x^3 + c x^5 that pulls all singular values towards 1 in few steps."""
 
+NUM_STEPS = 4
+"""A fifth step costs a small model some percent of its time, and brings the singular values hardly nearer to 1."""
 
 BOLDER = 5.0
 
 
-def make_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.Optimizer]:
+def make_optimizers(model: nn.Module, config: TrainConfig, world: World | None = None) -> list[torch.optim.Optimizer]:
     """One or two optimisers that between them own every trainable parameter."""
     trainable = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     betas = (config.beta1, config.beta2)
@@ -31,7 +34,7 @@ def make_optimizers(model: nn.Module, config: TrainConfig) -> list[torch.optim.O
         groups = _groups(others, config.weight_decay)
         optimizers.append(torch.optim.AdamW(groups, lr=0.0, betas=betas, eps=config.epsilon, fused=_can_fuse(others)))
     if matrices:
-        optimizers.append(Muon(matrices, weight_decay=config.weight_decay))
+        optimizers.append(Muon(matrices, weight_decay=config.weight_decay, world=world))
     return optimizers
 
 
@@ -49,32 +52,60 @@ class Muon(torch.optim.Optimizer):
     be because no direction of the matrix runs ahead of the others.
 
     torch's own Muon takes its products in bfloat16, which most CPUs only emulate: here they are in float32 there.
+    Ranks, which all have the same gradients, share the work.
     """
 
     def __init__(
-        self, matrices: Sequence[Tensor], momentum: float = 0.95, weight_decay: float = 0.0, num_steps: int = 5
+        self,
+        matrices: Sequence[Tensor],
+        momentum: float = 0.95,
+        weight_decay: float = 0.0,
+        num_steps: int = NUM_STEPS,
+        world: World | None = None,
     ):
         super().__init__(matrices, {"lr": 0.0, "momentum": momentum, "weight_decay": weight_decay})
         self.num_steps = num_steps
+        self.world = world or World()
 
     @torch.no_grad()
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
-            for matrix in group["params"]:
-                if matrix.grad is None:
-                    continue
-                state = self.state[matrix]
-                if not state:
-                    state["momentum"] = torch.zeros_like(matrix)
-                state["momentum"].lerp_(matrix.grad, 1 - group["momentum"])
-                update = matrix.grad.lerp(state["momentum"], group["momentum"])
+            matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
+            updates = (block for matrix in matrices for block in _blocks(self._update(matrix, group["momentum"])))
+            directions = self._orthogonal(updates)
+            for matrix in matrices:
                 matrix.mul_(1 - group["lr"] * group["weight_decay"])
-                # The rows of a fused W_Q, W_K, W_V are three matrices; square blocks of them are made orthogonal.
-                height, width = matrix.shape
-                parts = height // width if height % width == 0 else 1
-                for part, target in zip(update.chunk(parts), matrix.chunk(parts), strict=True):
-                    scale = BOLDER * 0.2 * max(part.shape) ** 0.5
-                    target.sub_(orthogonal(part, self.num_steps), alpha=group["lr"] * scale)
+                for block in _blocks(matrix):
+                    scale = BOLDER * 0.2 * max(block.shape) ** 0.5
+                    block.sub_(next(directions), alpha=group["lr"] * scale)
+
+    def _update(self, matrix: Tensor, momentum: float) -> Tensor:
+        """Nesterov's: the gradient, drawn towards the running mean of all so far."""
+        assert matrix.grad is not None
+        state = self.state[matrix]
+        if not state:
+            state["momentum"] = torch.zeros_like(matrix)
+        state["momentum"].lerp_(matrix.grad, 1 - momentum)
+        return matrix.grad.lerp(state["momentum"], momentum)
+
+    def _orthogonal(self, blocks: Iterable[Tensor]) -> Iterator[Tensor]:
+        """Each block made orthogonal; with several ranks each takes its turns, and all get all."""
+        if self.world.size == 1:
+            yield from (orthogonal(block, self.num_steps) for block in blocks)
+            return
+        mine_or_zero = [
+            orthogonal(block, self.num_steps) if turn % self.world.size == self.world.rank else torch.zeros_like(block)
+            for turn, block in enumerate(blocks)
+        ]
+        everyones = self.world.sum(torch.cat([block.flatten() for block in mine_or_zero]))
+        parts = everyones.split([block.numel() for block in mine_or_zero])
+        yield from (part.view_as(block) for part, block in zip(parts, mine_or_zero, strict=True))
+
+
+def _blocks(matrix: Tensor) -> Sequence[Tensor]:
+    """The rows of a fused W_Q, W_K, W_V are three matrices; square blocks of them are made orthogonal."""
+    height, width = matrix.shape
+    return matrix.chunk(height // width if height % width == 0 else 1)
 
 
 def orthogonal(matrix: Tensor, num_steps: int) -> Tensor:

@@ -159,7 +159,7 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     loop = Loop(
         objective=distribute(objective, world, recipe.train.shard),
         model=model,
-        optimizers=make_optimizers(model, recipe.train),
+        optimizers=make_optimizers(model, recipe.train, world),
         feed=feed,
         validator=validation,
         config=recipe.train,
