@@ -37,13 +37,15 @@ def evaluate_behaviour(model: Model, sentences: Sequence[str], *, recorded: bool
     found = run_suite(translate, *model.direction, sentences=sentences)
     direction = "-".join(model.direction)
     rows = [behaviour.summary() for behaviour in found]
-    if recorded:
-        record(model.bundle, behaviour={direction: rows})
-    if as_json:
-        facts = {"model": model.system.name, "direction": direction, "behaviour": rows}
-        click.echo(json.dumps(facts, ensure_ascii=False, indent=1))
-    else:
-        print_behaviour(f"{model.system.name}, {direction}", found, stdout_console())
+    try:
+        if as_json:
+            facts = {"model": model.system.name, "direction": direction, "behaviour": rows}
+            click.echo(json.dumps(facts, ensure_ascii=False, indent=1))
+        else:
+            print_behaviour(f"{model.system.name}, {direction}", found, stdout_console())
+    finally:  # a reader who closes the pipe costs the record nothing
+        if recorded:
+            record(model.bundle, behaviour={direction: rows})
 
 
 def print_behaviour(title: str, found: Sequence[Behaviour], console: Console) -> None:

@@ -111,11 +111,21 @@ def command(
     else:
         opened = open_model(model or "", languages=test.languages, engine=engine, compute_type=compute_type, beam=beam)
         evaluation = _evaluate_model(opened, test, scoring, aligned=bool(report))
+    try:
+        _tell(evaluation, as_json=as_json, output=output, report=report)
+    finally:  # a reader who closes the pipe, or a full disk, costs the record nothing
+        if recorded:
+            from dragoman.bundle.recording import record
+
+            record(opened.bundle, scores=evaluation.for_card("-".join(opened.direction)))
+
+
+def _tell(evaluation: Evaluation, *, as_json: bool, output: str | None, report: str | None) -> None:
+    """Print the evaluation, then write its files: what cannot be written costs nothing of the rest."""
     if as_json:
         click.echo(json.dumps(evaluation.summary(), ensure_ascii=False, indent=1))
     else:
         print_evaluation(evaluation, stdout_console())
-    # What cannot be written costs nothing of the rest.
     if output:
         lines = (" ".join(line.hypothesis.split("\n")) for line in evaluation.lines)
         write_text(output, "the output", "".join(f"{line}\n" for line in lines))
@@ -125,10 +135,6 @@ def command(
 
         write_text(report, "the report", page(evaluation))
         click.echo(f"report: {report}", err=as_json)
-    if recorded:
-        from dragoman.bundle.recording import record
-
-        record(opened.bundle, scores=evaluation.for_card("-".join(opened.direction)))
 
 
 def print_evaluation(evaluation: Evaluation, console: Console) -> None:
