@@ -18,7 +18,7 @@ $(DEMO): pyproject.toml constraints.txt | $(BIN)/python
 
 $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,marian,onnx,hub,tensorboard,dev]'
-	touch $@
+	touch $@ $(DEMO)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest

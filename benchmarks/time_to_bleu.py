@@ -5,7 +5,7 @@ same number of minutes; BLEU is that of 300 validation pairs, greedy, at every v
 ours took to reach the best BLEU of the plain run, over the time that the plain run took. The paper's 4,000 steps of
 warm-up would not be over when the time is: the plain run's are fewer (--plain-warmup), so that its rate falls too.
 
-    python benchmarks/time_to_bleu.py --minutes 40 --output docs/images/time_to_bleu.svg
+    python benchmarks/time_to_bleu.py --minutes 40 --validate-steps 50 --output docs/images/time_to_bleu.svg
 """
 
 import argparse
@@ -85,6 +85,9 @@ def main() -> None:
     parser.add_argument("--validate-steps", type=int, default=100)
     parser.add_argument("--output", type=Path, help="a figure to draw")
     arguments = parser.parse_args()
+    for path in (arguments.train, arguments.valid):
+        if not path.is_file():
+            parser.error(f"there is no {path}: give --train and --valid")
     plain_settings = (*PLAIN, f"train.warmup_steps={arguments.plain_warmup}")
     with tempfile.TemporaryDirectory() as folder:
         curves = {

@@ -28,7 +28,7 @@ def test_every_sentence_is_shown_with_a_translation_and_one_with_its_alignment()
 
 def test_an_empty_box_is_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(box, "BOX", tmp_path)
-    assert "in the box, which is empty" in str(CliRunner().invoke(command).exception)
+    assert "in the box, which has none" in str(CliRunner().invoke(command).exception)
 
 
 def test_what_to_type_next_are_commands_that_exist() -> None:

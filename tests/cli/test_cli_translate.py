@@ -330,18 +330,25 @@ def test_without_a_model_the_one_in_the_box_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     monkeypatch.setattr(box, "BOX", tmp_path)
-    assert str(refusal("a")) == (
-        "no model that translates from fr to en in the box, which is empty: give --model FOLDER"
-    )
+    assert str(refusal("a")) == ("no model translates from fr to en in the box, which has none: give --model FOLDER")
     (tmp_path / "fr-en").symlink_to(model)
     assert (
         run("Baceba dila.").stdout
         == run("--to", "en", "Baceba dila.").stdout
         == run("--model", model, "Baceba dila.").stdout
     )
-    assert "no model that translates from any language to de in the box, which has fr-en" in str(
-        refusal("--to", "de", "a")
-    )
+    assert "no model translates to de in the box, which has fr-en" in str(refusal("--to", "de", "a"))
+
+
+def test_text_in_the_language_that_it_is_translated_into_is_doubted_unless_languages_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    monkeypatch.setattr(box, "BOX", tmp_path)
+    (tmp_path / "fr-en").symlink_to(model)
+    english, hint = "Where is the station, please?", "dragoman: this was read as French and looks like English"
+    assert hint in run(english).stderr
+    assert hint not in run("--from", "fr", english).stderr
+    assert hint not in run("Où est la gare, s'il vous plaît ?").stderr
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,22 @@ def test_no_text_is_translated_twice() -> None:
     assert len(asked) == len(set(asked))
 
 
+@pytest.mark.parametrize(("source", "target"), [("fr", "en"), ("en", "fr")])
+def test_a_translator_that_always_says_the_same_is_found_out(source: str, target: str) -> None:
+    found = by_kind(run_suite(lambda texts: ["The black cat is sleeping."] * len(texts), source, target))
+    assert found["all capitals"].held == len(found["all capitals"].trials)  # it heeds nothing, capitals neither
+    assert found["tidy sentence"].held <= 1
+
+
+def test_translations_are_held_against_references() -> None:
+    english = {"Il fait très froid cette nuit.": "It is very cold tonight.", "Mon père travaille à l'hôpital.": "No."}
+    found = by_kind(run_suite(lambda texts: [english.get(text, "") for text in texts], "fr", "en"))["tidy sentence"]
+    held = [trial for trial in found.trials if trial.held]
+    assert [(trial.text, trial.expected) for trial in held] == [
+        ("Il fait très froid cette nuit.", "It's very cold tonight.")
+    ]
+
+
 def test_a_translator_that_reads_only_tidy_text_does_not() -> None:
     found = by_kind(run_suite(careless, "fr", "en"))
     assert found["all capitals"].held == found["missing full stop"].held == found["single word"].held == 0
@@ -65,9 +81,9 @@ def test_a_translator_that_reads_only_tidy_text_does_not() -> None:
     summary = found["all capitals"].summary()
     assert summary["tried"] == 20
     assert summary["failures"][0] == {
-        "text": "OÙ EST LA GARE ?",
+        "text": "LE BUREAU DE POSTE EST PRÈS DE LA BANQUE.",
         "translation": "?",
-        "expected": "Où est la gare ?",
+        "expected": "Le bureau de poste est près de la banque.",
     }
 
 

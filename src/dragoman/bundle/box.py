@@ -1,5 +1,6 @@
 """The models in the box: bundles that came with the package, by name and by direction."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from dragoman.bundle.folder import CONFIG, Bundle
@@ -36,7 +37,7 @@ def find(path_or_name: Path | str) -> Path:
             f"there is no model at {path}; if it is one on a hub, fetching it takes the extra hub: "
             f"pip install -c constraints.txt '.[hub]' in dragoman's folder"
         )
-    raise BundleError(f"there is no model at {path}, and none of that name {_choice()}")
+    raise BundleError(f"there is no model at {path}, and none of that name {_in_the_box(in_the_box())}")
 
 
 def find_direction(source: str | None, target: str | None) -> Path:
@@ -50,13 +51,10 @@ def find_direction(source: str | None, target: str | None) -> Path:
     if direction := next(filter(None, found), None):
         fitting = [bundle for bundle in bundles if direction in bundle.languages]
         return min(fitting, key=lambda bundle: len(bundle.languages)).path
-    wanted = f"from {source or 'any language'} to {target or 'any language'}"
-    raise BundleError(f"no model that translates {wanted} {_choice()}")
+    wanted = " ".join(f"{word} {language}" for word, language in (("from", source), ("to", target)) if language)
+    directions = dict.fromkeys(direction for bundle in bundles for direction in bundle.directions)
+    raise BundleError(f"no model translates {wanted} {_in_the_box(directions)}: give --model FOLDER")
 
 
-def _choice() -> str:
-    names = [
-        name if (listed := ", ".join(Bundle.open(BOX / name).directions)) == name else f"{name} ({listed})"
-        for name in in_the_box()
-    ]
-    return f"in the box, which has {', '.join(names)}" if names else "in the box, which is empty: give --model FOLDER"
+def _in_the_box(listed: Iterable[str]) -> str:
+    return f"in the box, which has {', '.join(listed) or 'none'}"

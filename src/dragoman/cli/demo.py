@@ -9,11 +9,12 @@ import sys
 
 import click
 
+DRAWN = "what stands for what"
 SENTENCES = {
     ("fr", "en"): (
         ("a sentence that it has seen", "Je suis étudiant."),
-        ("what stands for what", "L'animal n'a pas traversé la rue parce qu'il était trop fatigué."),
-        ("a question", "À quelle heure part le prochain train ?"),
+        (DRAWN, "L'animal n'a pas traversé la rue parce qu'il était trop fatigué."),
+        ("a question", "À quelle heure part le dernier bus ce soir ?"),
         ("written carelessly", "je ne sais pas ou il habite"),
         ("two sentences, a number", "Attends-moi ! J'arrive dans 20 minutes."),
     ),
@@ -23,8 +24,6 @@ SENTENCES = {
     ),
 }
 """What is shown: a few words about a sentence, and the sentence."""
-DRAWN = "L'animal n'a pas traversé la rue parce qu'il était trop fatigué."
-NAMES = {"fr": "French", "en": "English"}
 NEXT_STEPS = (
     ('translate "Où est la gare ?"', "your own sentence; --help has files, glossaries, JSON"),
     ("serve", "the same in your browser, with a look inside, at http://127.0.0.1:5000"),
@@ -38,19 +37,20 @@ def command() -> None:
     """Translate a few sentences with the models in the box, draw which words belong together, say what to try next."""
     from dragoman.bundle import find_direction
     from dragoman.cli._alignment import draw_alignment
+    from dragoman.text.language_names import name_of
     from dragoman.translator import load
 
     open_once = functools.cache(functools.partial(load, workers=1))  # one model may do both ways
     for (source, target), examples in SENTENCES.items():
         translator = open_once(find_direction(source, target))
-        click.secho(f"{NAMES[source]} to {NAMES[target]}\n", bold=True)
+        click.secho(f"{name_of(source)} to {name_of(target)}\n", bold=True)
         texts = [text for _, text in examples]
         translations = translator.translate(texts, align=True, source=source, target=target)
         for (kind, text), translation in zip(examples, translations, strict=True):
             click.echo(
                 f"  {text}  {click.style(f'({kind})', dim=True)}\n  {click.style(translation.text, bold=True)}\n"
             )
-            if text == DRAWN:
+            if kind == DRAWN:
                 drawn = draw_alignment(translation.sentences[0], shutil.get_terminal_size().columns - 4)
                 click.echo("".join(f"    {line}\n" for line in drawn.splitlines()))
     click.secho("What to try next\n", bold=True)

@@ -15,7 +15,8 @@ from dragoman.cli._tables import table
 def command(as_json: bool) -> None:
     """List the models that came with dragoman: what they translate, how large they are, how well they score.
 
-    `dragoman translate --to LANGUAGE` finds the right one by itself; any other model is named by its folder.
+    `dragoman translate --to LANGUAGE` finds the right one by itself; any other model is named by its folder. --json and
+    `dragoman info` have all scores, with signatures.
     """
     from dragoman.bundle import in_the_box
 
@@ -28,16 +29,14 @@ def command(as_json: bool) -> None:
         return
     from rich.console import Console
 
-    grid = table(
-        ("model", "left"), ("translates", "left"), ("parameters", "right"), ("MB", "right"), ("scores", "left")
-    )
+    grid = table(("model", "left"), ("translates", "left"), ("parameters", "right"), ("MB", "right"), ("BLEU", "left"))
     for row in rows:
         grid.add_row(
             row["name"],
             "\n".join(one.replace("-", " to ") for one in row["directions"]),
             f"{row['parameters']:,}",
             f"{row['bytes'] / 1e6:.1f}",
-            "\n".join(f"{score['metric']} {score['score']:.1f} ({score['on']})" for score in row["scores"]),
+            "\n".join(f"{score['score']:.1f} ({score['on']})" for score in row["scores"] if score["metric"] == "BLEU"),
         )
     Console(highlight=False).print(grid)
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _STANDARD_INPUT = "-"
 _DOCUMENTS = (".html", ".htm", ".srt", ".docx", ".odt")
 """Inputs that are translated as a whole, if nothing else is said."""
+_SURE = 0.9
+"""How confident a guess of the language must be to be told."""
 _SAVED_LINES = 256
 """An interrupted run loses no more lines than this."""
 
@@ -178,8 +180,22 @@ def _translate_text(translator: Translator, text: str, settings: TranslateOption
         return
     click.echo("\n".join([translation.text, *translation.alternatives]))
     draw(translation, options)
-    for warning in translation.warnings:
+    for warning in (*translation.warnings, *_doubts(text, options)):
         click.echo(f"dragoman: {warning}", err=True)
+
+
+def _doubts(text: str, options: dict[str, Any]) -> Iterator[str]:
+    """A hint where no languages were named and the text seems to be in the one that it was translated into."""
+    if options["model"] or options["source_language"] or options["target_language"]:
+        return
+    from dragoman.bundle.box import FIRST
+    from dragoman.text.detect import detect
+    from dragoman.text.language_names import name_of
+
+    source, target = FIRST
+    language, confidence = detect(text, FIRST)[0]
+    if language == target and confidence >= _SURE:
+        yield f"this was read as {name_of(source)} and looks like {name_of(target)}, which --to {source} translates"
 
 
 def _translate_lines(path: str, settings: TranslateOptions, options: dict[str, Any]) -> None:

@@ -1,8 +1,9 @@
 """How a translator behaves where everyday users are: text without full stop, capitals, accents; single words; numbers
 and names that nobody has seen.
 
-A score on tidy sentences does not show it. Each kind of trial changes text in a way that should not change what is
-said, or asks for something whose answer is known; `held` counts how often the translation was as it should be.
+A score on tidy sentences does not show it. A kind of trial asks for something whose answer is known, or changes text in
+a way that should not change what is said. There `held` counts how often the translation was that of the tidy text, be
+that right or wrong: whether it is right, the tidy sentences themselves are held against references for.
 """
 
 import re
@@ -18,7 +19,7 @@ import numpy as np
 
 from dragoman.errors import ConfigError
 from dragoman.text.dataset import PairText
-from dragoman.text.variation import Change, other_apostrophes, without_accents, without_full_stop
+from dragoman.text.variation import Change, other_apostrophes, without_accents, without_capitals, without_full_stop
 
 SUITE = Path(__file__).with_name("behaviour.toml")
 LEAST_AGREEMENT = 0.75
@@ -63,6 +64,7 @@ def run_suite(translate: Translate, source: str, target: str, sentences: Sequenc
     """All kinds of trials for one direction; `sentences` stand in for those of the suite, which knows few languages."""
     suite = tomllib.loads(SUITE.read_text(encoding="utf-8"))
     own = suite.get(source, {})
+    references = [] if sentences else suite.get(target, {}).get("sentences", [])
     sentences = list(sentences) or own.get("sentences", [])
     if not sentences:
         known = ", ".join(name for name, part in suite.items() if "sentences" in part)
@@ -71,7 +73,8 @@ def run_suite(translate: Translate, source: str, target: str, sentences: Sequenc
         )
     translate = _once(translate)
     numbers, names = suite["fillings"]["numbers"], suite["fillings"]["names"]
-    found = [_changed(kind, change, sentences, translate) for kind, change in CHANGES.items()]
+    found = [_tidy(sentences, references, translate)] if references else []
+    found += (_changed(kind, change, sentences, translate) for kind, change in CHANGES.items())
     found.append(_several(sentences, translate))
     found.append(_copied("unseen number", own.get("numbers", []), "{number}", numbers, translate))
     found.append(_copied("unseen name", own.get("names", []), "{name}", names, translate))
@@ -102,10 +105,6 @@ def _capitals(pair: PairText, rng: np.random.Generator) -> PairText:
     return PairText(pair.source.upper(), pair.target)
 
 
-def _small(pair: PairText, rng: np.random.Generator) -> PairText:
-    return PairText(pair.source.lower(), pair.target)
-
-
 def _typographic_apostrophes(pair: PairText, rng: np.random.Generator) -> PairText | None:
     return other_apostrophes(PairText(pair.source.replace("’", "'"), pair.target), rng)
 
@@ -113,10 +112,21 @@ def _typographic_apostrophes(pair: PairText, rng: np.random.Generator) -> PairTe
 CHANGES: dict[str, Change] = {
     "missing full stop": without_full_stop,
     "all capitals": _capitals,
-    "all small letters": _small,
+    "all small letters": without_capitals,
     "no accents": without_accents,
     "typographic apostrophes": _typographic_apostrophes,
 }
+
+
+def _tidy(sentences: Sequence[str], references: Sequence[str], translate: Translate) -> Behaviour:
+    """The translation says what the reference says, in mostly the same words."""
+    return Behaviour(
+        "tidy sentence",
+        tuple(
+            Trial(text, result, reference, agreement(reference, result) >= LEAST_AGREEMENT)
+            for text, result, reference in zip(sentences, translate(list(sentences)), references, strict=True)
+        ),
+    )
 
 
 def _changed(kind: str, change: Change, sentences: Sequence[str], translate: Translate) -> Behaviour:

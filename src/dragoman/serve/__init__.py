@@ -14,7 +14,7 @@
     app, routes   the routes put together, and their names
 
     libretranslate, deepl, files    the wire protocols; insight and pages are what the page asks for
-    fields, direction, detect       what a request says, in which languages; glossaries, suggestions: what it leaves
+    fields, direction               what a request says, in which languages; glossaries, suggestions: what it leaves
     spec                            all of it as OpenAPI
 
 A wire protocol is a module with `routes(service) -> list[BaseRoute]`; `app` puts them together. Its handlers

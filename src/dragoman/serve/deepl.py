@@ -17,9 +17,9 @@ from dragoman.serve.deepl_fields import admit, base_language, one_of
 from dragoman.serve.direction import detect_sources, served_languages, translate_each
 from dragoman.serve.fields import Fields, read_fields
 from dragoman.serve.glossaries import GlossaryFolder
-from dragoman.serve.language_names import name_of
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Client, Service
+from dragoman.text.language_names import name_of
 from dragoman.translator import Glossary, Translation
 from dragoman.translator.markup import Markup, parse
 

@@ -24,10 +24,10 @@ from dragoman.serve.direction import (
     translate_each,
 )
 from dragoman.serve.fields import Fields, read_fields
-from dragoman.serve.language_names import name_of
 from dragoman.serve.refusal import Refusal
 from dragoman.serve.service import Service
 from dragoman.serve.spec import specification
+from dragoman.text.language_names import name_of
 from dragoman.translator.markup import parse
 
 FORMATS = ("text", "html")

@@ -11,8 +11,8 @@ from dragoman.bundle import Bundle, find, in_the_box
 from dragoman.engine.auto import open_fast_engine
 from dragoman.engine.convert import ComputeType
 from dragoman.errors import BundleError
-from dragoman.serve.language_names import name_of
 from dragoman.serve.refusal import Refusal
+from dragoman.text.language_names import name_of
 from dragoman.translator import Glossary, SentenceTranslation, Translation, Translator
 from dragoman.translator import Settings as TranslatorSettings
 from dragoman.translator.drafts import Scribe

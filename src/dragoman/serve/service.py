@@ -15,13 +15,13 @@ from starlette.requests import Request
 
 from dragoman.serve.access_log import AccessLog, note
 from dragoman.serve.batcher import Batch, Batcher
-from dragoman.serve.detect import detect
 from dragoman.serve.keys import Keys
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.models import Model, Models, Options, make_ready, put_together
 from dragoman.serve.rate import Buckets
 from dragoman.serve.refusal import DEEPL_PREFIX, Refusal
 from dragoman.serve.settings import Settings
+from dragoman.text.detect import detect
 from dragoman.translator import Glossary, SentenceTranslation, Translation
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
     corpus          pairs from TSV, two files, TMX (tmx) and JSON lines; lines and languages help
     doctor          checks before training -> diagnosis, doctor_report; its probes are sizes, repeats, characters, shift
     filter          which pairs are dropped, and why: one rule for doctor and training
+    detect          which language a text is in, told from its words; language_names has what they are called
     holdout         a validation set that shares no sentence with the rest
     sentences       lossless splitting
     tokenizer       pieces; learning learns them, pipeline is how text is cut, merge_dropout is BPE-dropout

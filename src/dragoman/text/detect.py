@@ -6,8 +6,8 @@ L is a mixture of two guesses, of which the second also knows words that are not
     p(word | L) = LISTED p(rank of word | L) + (1 - LISTED) Π p(letter | two letters before, L)
 
 and words are taken to be independent. They are not, so the sum of their logarithms is made smaller (`TEMPERATURE`),
-which keeps the confidence honest: a single short word is hardly evidence. Languages that nobody serves have profiles
-too: a text in one of them should be told with little confidence, not taken for its nearest relative.
+which keeps the confidence honest: a single short word is hardly evidence. Languages that nobody asks about have
+profiles too: a text in one of them should be told with little confidence, not taken for its nearest relative.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ LISTED = 0.6
 """The share of a text's words that are in the lists."""
 TEMPERATURE = 0.4
 """What the log-probability of a text is worth; at this one, of 100 texts told with 70 % about 70 are right."""
-SERVED_ODDS = 20.0
-"""How much likelier a language is before the text was seen, if it is served."""
+ASKED_ODDS = 20.0
+"""How much likelier a language is before the text was seen, if the question is about it."""
 LEAST_PROBABILITY = 1e-4
 """Of a letter that a language does not have."""
 BACKING = 4.0
@@ -59,19 +59,19 @@ class Profiles:
     letters_RL: Table
 
 
-def detect(text: str, served: Collection[str]) -> list[tuple[str, float]]:
-    """The served languages, the likeliest first, with confidences between 0 and 1.
+def detect(text: str, asked: Collection[str]) -> list[tuple[str, float]]:
+    """The languages asked about, the likeliest first, with confidences between 0 and 1.
 
     Their sum is what is left for them after the other languages that are known here; 0 is no idea at all.
     """
     profiles = load_profiles()
-    confidences = dict.fromkeys(sorted(served), 0.0)  # sorted: what is told alike is told in the same order each time
+    confidences = dict.fromkeys(sorted(asked), 0.0)  # sorted: what is told alike is told in the same order each time
     places = [profiles.languages.index(code) for code in confidences if code in profiles.languages]
     words = words_of(text)
     if not words or not places:
         return list(confidences.items())
     odds_L = np.zeros(len(profiles.languages))
-    odds_L[places] = np.log(SERVED_ODDS)
+    odds_L[places] = np.log(ASKED_ODDS)
     logits_L = odds_L + TEMPERATURE * score(profiles, words)
     shares_L = np.exp(logits_L - logits_L.max())
     shares_L /= shares_L.sum()
@@ -98,7 +98,7 @@ def score(profiles: Profiles, words: Sequence[str]) -> NDArray[np.float64]:
 @functools.cache
 def load_profiles() -> Profiles:
     """The profiles of all languages in the lists. A few dozen milliseconds, when a language is first asked for."""
-    lists = resources.files("dragoman.serve").joinpath("frequent_words.tsv").read_text(encoding="utf-8")
+    lists = resources.files("dragoman.text").joinpath("frequent_words.tsv").read_text(encoding="utf-8")
     ranked = {code: words.split() for code, words in (line.split("\t") for line in lists.splitlines())}
     return build_profiles({code: tuple(dict.fromkeys(words)) for code, words in ranked.items()})
 

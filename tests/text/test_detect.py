@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.serve.detect import READ_CHARACTERS, build_profiles, detect, load_profiles, words_of
+from dragoman.text.detect import READ_CHARACTERS, build_profiles, detect, load_profiles, words_of
 
 FRENCH = """Il fait froid ce matin. | Je ne sais pas où elle habite. | Où est la gare ? | Merci beaucoup ! | J'ai faim.
 C'est trop cher pour moi. | Nous avons raté le dernier bus. | Ferme la fenêtre, s'il te plaît. | Quelle heure est-il ?
@@ -115,6 +115,6 @@ def test_profiles_are_probabilities() -> None:
 
 
 def test_starting_up_reads_no_profiles() -> None:
-    code = "from dragoman.serve import detect; print(detect.load_profiles.cache_info().currsize)"
+    code = "from dragoman.text import detect; print(detect.load_profiles.cache_info().currsize)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert found.stdout.strip() == "0"
