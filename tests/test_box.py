@@ -34,7 +34,8 @@ def test_both_directions_fit_into_the_size_that_was_promised() -> None:
 
 def test_weights_are_float16(bundle: Bundle) -> None:
     with safe_open(bundle.path / "model.safetensors", framework="numpy") as weights:
-        assert {weights.get_slice(name).get_dtype() for name in weights.keys()} == {"F16"}  # noqa: SIM118
+        names = weights.keys()
+        assert {weights.get_slice(name).get_dtype() for name in names} == {"F16"}
 
 
 def test_a_card_names_data_licence_recipe_scores_and_limits(bundle: Bundle) -> None:

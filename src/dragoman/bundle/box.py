@@ -37,7 +37,7 @@ def find(path_or_name: Path | str) -> Path:
             f"there is no model at {path}; if it is one on a hub, fetching it takes the extra hub: "
             f"pip install -c constraints.txt '.[hub]' in dragoman's folder"
         )
-    raise BundleError(f"there is no model at {path}, and none of that name {_in_the_box(in_the_box())}")
+    raise BundleError(f"there is no model at {path}, and none of that name in the box, which has {_list(in_the_box())}")
 
 
 def find_direction(source: str | None, target: str | None) -> Path:
@@ -53,8 +53,8 @@ def find_direction(source: str | None, target: str | None) -> Path:
         return min(fitting, key=lambda bundle: len(bundle.languages)).path
     wanted = " ".join(f"{word} {language}" for word, language in (("from", source), ("to", target)) if language)
     directions = dict.fromkeys(direction for bundle in bundles for direction in bundle.directions)
-    raise BundleError(f"no model translates {wanted} {_in_the_box(directions)}: give --model FOLDER")
+    raise BundleError(f"no model translates {wanted} in the box, which has {_list(directions)}: give --model FOLDER")
 
 
-def _in_the_box(listed: Iterable[str]) -> str:
-    return f"in the box, which has {', '.join(listed) or 'none'}"
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names) or "none"
