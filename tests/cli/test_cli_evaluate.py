@@ -45,15 +45,15 @@ def test_an_output_is_scored_with_signatures(pairs: str, output: str) -> None:
 
 
 def test_json_is_one_object_on_standard_output(pairs: str, models: FakeModels) -> None:
-    result = run(command, "--model", "small", "--test", pairs, "--json", "--beam", "7", "--engine", "torch")
+    options = ("--json", "--beam", "7", "--engine", "torch", "--ensemble", "other")
+    result = run(command, "--model", "small", "--test", pairs, *options)
     summary = json.loads(result.stdout)
     assert summary["scores"][0]["value"] == sacrebleu.corpus_bleu(list(OUTPUT), [list(TARGETS)]).score
     assert summary["system"]["beam"] == 7
     assert summary["num_pairs"] == 5
     assert summary["speed"]["sentences_per_second"] > 0
-    assert models.opened == [
-        {"name": "small", "languages": ("source", "target"), "engine": "torch", "compute_type": None, "beam": 7}
-    ]
+    settings = {"engine": "torch", "compute_type": None, "beam": 7, "ensemble": ("other",)}
+    assert models.opened == [{"name": "small", "languages": ("source", "target"), **settings}]
 
 
 def test_a_model_shows_its_speed_and_progress_goes_to_standard_error(pairs: str, models: FakeModels) -> None:
@@ -134,10 +134,25 @@ def test_exactly_one_test_set_is_given(output: str, arguments: list[str]) -> Non
         (["--test", "a", "--from", "fr"], "--from names one language of two: give the other one with --to"),
         (["--test", "a", "--to", "en"], "--to names one language of two: give the other one with --from"),
         (["--beam", "5"], "--beam does nothing to an output that exists already: leave it out, or give --model"),
+        (
+            ["--ensemble", "a"],
+            "--ensemble does nothing to an output that exists already: leave it out, or give --model",
+        ),
     ],
 )
 def test_half_a_pair_of_options_and_idle_ones_are_refused(output: str, arguments: list[str], message: str) -> None:
     assert refusal(command, "--hypotheses", output, *arguments) == message
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--record", "--record is for the card of one model, --ensemble names others: leave one of them out"),
+        ("--behaviour", "--behaviour tries one model, --ensemble names others: leave one of them out"),
+    ],
+)
+def test_what_is_about_one_model_is_refused_for_an_ensemble(option: str, message: str) -> None:
+    assert refusal(command, "--model", "a", "--ensemble", "b", option) == message
 
 
 def test_an_output_of_another_length_is_refused(tmp_path: Path, pairs: str) -> None:

@@ -162,6 +162,16 @@ def test_a_model_is_gone_on_from_with_adapters(run: Run, tmp_path: Path) -> None
 # A plan
 
 
+def test_a_budget_plans_the_batch_of_a_given_shape_and_keeps_that_of_a_recipe(run: Run, tmp_path: Path) -> None:
+    corpus = tsv(tmp_path / "pairs.tsv", pairs())
+    (tmp_path / "recipe.toml").write_text("[model]\nd_model = 64\n[train]\nbatch_tokens = 4096\n", encoding="utf-8")
+    batches = [
+        planned(run, corpus, "--budget", "1m", *more)["train"]["batch_tokens"]
+        for more in (["--set", "model.d_model=64"], ["--recipe", "recipe.toml"])
+    ]
+    assert batches == [512, 4096]
+
+
 def test_plan_prints_its_reasons_trains_nothing_and_leaves_no_folder(run: Run, tmp_path: Path) -> None:
     corpus = tsv(tmp_path / "pairs.tsv", pairs())
     for more in ([], ["--output", "models/mine"], ["--budget", "2m"]):

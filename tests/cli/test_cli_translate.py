@@ -397,6 +397,7 @@ def test_two_processes_do_not_write_one_output(tmp_path: Path) -> None:
     [
         (("--align", "--output", "x"), "--align draws on the terminal, --output is a file: leave one of them out"),
         (("--beam", "2", "--sample"), "--beam is of a search, --sample draws: leave one of them out"),
+        (("--ensemble", "x", "--sample"), "--ensemble is of a search, --sample draws: leave one of them out"),
         (("--no-guards", "--glossary", "x"), "--no-guards checks nothing, --glossary must be: leave one of them out"),
         (("--sample", "--seed", "-1", "a"), "seed is -1, expected a number from 0"),
         (("--sample", "--temperature", "nan", "a"), "temperature is nan, expected a number above 0"),

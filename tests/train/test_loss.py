@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.train import loss as loss_module
-from dragoman.train.loss import Loss, chunked_loss, smoothed_loss
+from dragoman.train.loss import Loss, agreeing_loss, chunked_loss, smoothed_loss
 
 ROWS, D_MODEL, VOCABULARY = 13, 7, 17
 with_and_without_bias = pytest.mark.parametrize("bias", [False, True])
@@ -71,6 +71,28 @@ def test_in_chunks_of_any_size_value_and_gradients_are_those_of_the_whole(
     wanted = F.cross_entropy(logits_NV, target_N, label_smoothing=smoothing, reduction="sum")
     torch.testing.assert_close(in_parts, wanted)
     (3 * in_parts).backward()  # any factor, as a step's number of pieces is one
+    (3 * wanted).backward()
+    for our_leaf, their_leaf in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(our_leaf.grad, their_leaf.grad, atol=1e-5, rtol=1e-5)
+
+
+@every_chunk
+@every_smoothing
+@with_and_without_bias
+@pytest.mark.usefixtures("in_chunks")
+def test_in_chunks_of_any_size_two_passes_agree_as_the_whole_does(bias: bool, smoothing: float, rows: int) -> None:
+    pairs = 6  # rows of either pass; the last of the case's is left out
+    ours, target_N = case(bias)
+    theirs, _ = case(bias)
+    in_parts = chunked_loss(
+        ours[0][: 2 * pairs], ours[1], ours[2] if bias else None, target_N[:pairs], smoothing, r_drop=2.5
+    )
+    logits_PNV = F.linear(*theirs)[: 2 * pairs].unflatten(0, (2, pairs))
+    wanted = agreeing_loss(logits_PNV, target_N[:pairs], smoothing, r_drop=2.5)
+    torch.testing.assert_close(in_parts.smoothed, wanted)
+    plain = F.cross_entropy(logits_PNV.flatten(0, 1), target_N[:pairs].repeat(2), reduction="sum") / 2
+    torch.testing.assert_close(in_parts.plain, plain)
+    (3 * in_parts.smoothed).backward()
     (3 * wanted).backward()
     for our_leaf, their_leaf in zip(ours, theirs, strict=True):
         torch.testing.assert_close(our_leaf.grad, their_leaf.grad, atol=1e-5, rtol=1e-5)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
-from dragoman.config import ModelConfig
+from dragoman.config import ModelConfig, preset
 from dragoman.errors import ConfigError
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import Recipe, TokenizerConfig, TrainConfig
@@ -140,6 +140,15 @@ def test_a_given_shape_and_batch_are_kept(data: DataSize, speed: float, budget: 
     plan = plan_of(data, speed, recipe, budget_seconds=budget, keep_shape=True)
     assert replace(plan.recipe.model, vocab_size=model.vocab_size) == model
     assert plan.recipe.train.batch_tokens == 1031
+
+
+def test_a_given_shape_gets_a_batch_that_leaves_enough_steps_in_the_time() -> None:
+    data, short = DataSize(160_001, 6 * 10**6, 5 * 10**6), {"budget_seconds": 600.0, "keep_shape": True}
+    planned = plan_of(data, 1e11, Recipe(model=preset("small").model), **short).recipe.train
+    assert 512 <= planned.batch_tokens < 4096
+    assert planned.max_steps > 1000
+    asked = plan_of(data, 1e11, Recipe(model=preset("small").model), **short, asked=("train.batch_tokens",))
+    assert asked.recipe.train.batch_tokens == 4096
 
 
 def test_a_batch_that_was_asked_for_is_kept_when_the_shape_is_planned() -> None:

@@ -122,6 +122,7 @@ def open_model(
     engine: str | None,
     compute_type: str | None,
     beam: int | None,
+    ensemble: Sequence[str] = (),
 ) -> Model:
     """Load a model, by its folder or name, to translate a test set of these languages; without one, in its first."""
     from dragoman.bundle import Bundle, find
@@ -130,16 +131,17 @@ def open_model(
 
     bundle = Bundle.open(find(path_or_name))
     name = bundle.path.resolve().name
+    others = [Bundle.open(find(other)) for other in ensemble]
     direction = choose_direction(bundle.languages, languages, name) if languages else bundle.languages[0]
     chosen: dict[str, Any] = {"engine": engine, "compute_type": compute_type}
-    translator = load(path_or_name, **{name: value for name, value in chosen.items() if value})
+    translator = load(path_or_name, ensemble=ensemble, **{name: value for name, value in chosen.items() if value})
     system = System(
-        name=name,
+        name=" + ".join([name, *(other.path.resolve().name for other in others)]),
         engine=translator.engine_name,
         compute_type=translator.compute_type,
         beam=beam or bundle.search.beam,
         length_penalty=bundle.search.length_penalty,
-        weights_hash=bundle.weights_hash(),
+        weights_hash=" + ".join(one.weights_hash() for one in (bundle, *others)),
     )
     return Model(translator, system, direction, bundle, beam)
 

@@ -36,6 +36,12 @@ if TYPE_CHECKING:
 
 @click.command("evaluate")
 @click.option("--model", metavar="MODEL", help="A model's folder or name.")
+@click.option(
+    "--ensemble",
+    multiple=True,
+    metavar="MODEL",
+    help="Another model with the same pieces, that judges the beam's translations too; several times for several.",
+)
 @click.option("--hypotheses", metavar="FILE", help="Score this output, a line a sentence, instead of a model.")
 @scoring_options
 @click.option("--behaviour", is_flag=True, help="Instead of scoring, try careless text, unseen names ...")
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
 @click.option("--output", metavar="FILE", type=click.Path(dir_okay=False), help="Write the translations, a line each.")
 def command(
     model: str | None,
+    ensemble: tuple[str, ...],
     hypotheses: str | None,
     test_file: str | None,
     source_file: str | None,
@@ -79,11 +86,16 @@ def command(
         raise ConfigError("expected one thing to evaluate: give --model MODEL, or --hypotheses FILE")
     if hypotheses:
         refuse_idle(
-            {"--beam": beam, "--engine": engine, "--compute-type": compute_type},
+            {"--beam": beam, "--ensemble": ensemble, "--engine": engine, "--compute-type": compute_type},
             "does nothing to an output that exists already: leave it out, or give --model",
         )
     if hypotheses and (behaviour or recorded):
         raise ConfigError(f"{'--behaviour' if behaviour else '--record'} is about a model: give --model")
+    if ensemble:
+        refuse_idle(
+            {"--record": recorded}, "is for the card of one model, --ensemble names others: leave one of them out"
+        )
+        refuse_idle({"--behaviour": behaviour}, "tries one model, --ensemble names others: leave one of them out")
     given = (test_file, source_file, target_file, source_language, target_language, limit, swap)
     if behaviour:
         refuse_idle(
@@ -109,7 +121,14 @@ def command(
     if hypotheses:
         evaluation = _evaluate_file(hypotheses, test, scoring, limit)
     else:
-        opened = open_model(model or "", languages=test.languages, engine=engine, compute_type=compute_type, beam=beam)
+        opened = open_model(
+            model or "",
+            languages=test.languages,
+            engine=engine,
+            compute_type=compute_type,
+            beam=beam,
+            ensemble=ensemble,
+        )
         evaluation = _evaluate_model(opened, test, scoring, aligned=bool(report))
     try:
         _tell(evaluation, as_json=as_json, output=output, report=report)

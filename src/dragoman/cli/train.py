@@ -70,7 +70,7 @@ def command(**options: Any) -> None:
         output=_output(options),
         budget_seconds=_budget(options["budget"]),
         keep_shape=bool(options["preset"] or options["recipe_path"] or _sets_shape(_assigned(options["assignments"]))),
-        asked=_assigned(options["assignments"]),
+        asked=_asked(options),
         init=options["init"] or "",
         strict=options["strict"],
         tensorboard=options["tensorboard"],
@@ -171,6 +171,11 @@ def _budget(text: str | None) -> float:
 def _assigned(assignments: tuple[str, ...]) -> tuple[str, ...]:
     """The keys of KEY=VALUE."""
     return tuple(assignment.partition("=")[0].strip() for assignment in assignments)
+
+
+def _asked(options: dict[str, Any]) -> tuple[str, ...]:
+    """The settings that a plan keeps as they are: those that were assigned, and the batch of a recipe."""
+    return (*_assigned(options["assignments"]), *(["train.batch_tokens"] if options["recipe_path"] else []))
 
 
 def _refuse_another_shape(options: dict[str, Any]) -> None:

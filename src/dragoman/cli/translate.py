@@ -36,6 +36,12 @@ _SAVED_LINES = 256
 @click.command(name="translate", short_help="Translate text, a file, or standard input.")
 @click.argument("words", nargs=-1, metavar="[TEXT]...")
 @click.option("--model", metavar="MODEL", help="A model's folder, or its name in the box.")
+@click.option(
+    "--ensemble",
+    multiple=True,
+    metavar="MODEL",
+    help="Another model with the same pieces, that judges the beam's translations too; several times for several.",
+)
 @click.option("--from", "source_language", metavar="LANG", help="The language of the text; it is not guessed.")
 @click.option("--to", "target_language", metavar="LANG", help="The language to translate into.")
 @click.option("--input", "input_path", metavar="FILE", help="Translate this file; - is standard input.")
@@ -137,7 +143,10 @@ def _check(options: dict[str, Any]) -> None:
     if options["output_path"]:
         refuse_idle({"--align": options["align"]}, "draws on the terminal, --output is a file: leave one of them out")
     if options["sample"]:
-        refuse_idle({"--beam": options["beam"]}, "is of a search, --sample draws: leave one of them out")
+        refuse_idle(
+            {"--beam": options["beam"], "--ensemble": options["ensemble"]},
+            "is of a search, --sample draws: leave one of them out",
+        )
     if options["glossary_path"]:
         refuse_idle({"--no-guards": options["no_guards"]}, "checks nothing, --glossary must be: leave one of them out")
     try:
@@ -169,8 +178,13 @@ def _settings(options: dict[str, Any]) -> TranslateOptions:
 def _load(options: dict[str, Any], workers: int) -> Translator:
     from dragoman.translator import load
 
-    folder = find_model(options)
-    return load(folder, engine=options["engine"], compute_type=options["compute_type"], workers=workers)
+    return load(
+        find_model(options),
+        engine=options["engine"],
+        compute_type=options["compute_type"],
+        workers=workers,
+        ensemble=options["ensemble"],
+    )
 
 
 def _translate_text(translator: Translator, text: str, settings: TranslateOptions, options: dict[str, Any]) -> None:
@@ -229,12 +243,13 @@ def _write_file(
     options: dict[str, Any],
     report: Warnings,
 ) -> None:
-    from dragoman.bundle import Bundle
+    from dragoman.bundle import Bundle, find
     from dragoman.cli._resumable import resumable_output
 
     ignored = ("words", "model", "input_path", "output_path", "verbose", "workers")
     described = {name: value for name, value in options.items() if name not in ignored}
     described["model"] = Bundle.open(find_model(options)).fingerprint()
+    described["ensemble"] = [Bundle.open(find(name)).fingerprint() for name in options["ensemble"]]
     if options["glossary_path"]:
         described["glossary_path"] = hashlib.sha256(Path(options["glossary_path"]).read_bytes()).hexdigest()
     with resumable_output(path, described, lines) as output, progress(total, output.done) as advance:

@@ -77,6 +77,9 @@ class AutoEngine:
     ) -> list[list[Output]]:
         return self.submit(sources, options, demands).results()
 
+    def score_ids(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+        return self._fast.score_ids(sources, targets)
+
     def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Attention]:
         return self._fast.attend(sources, targets)
 

@@ -135,6 +135,10 @@ class Engine(Protocol):
         """Translate, and wait for it."""
         ...
 
+    def score_ids(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+        """The log-probability of every piece of each target, and of its end."""
+        ...
+
     def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Attention]:
         """Where the model looks in each source as it writes its target, without end: (target pieces, source pieces); a
         model without attention gives no rows.

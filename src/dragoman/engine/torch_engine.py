@@ -67,6 +67,18 @@ class TorchEngine:
                 outputs[place] = [Output(one.ids, one.log_probability, one.score, one.finished) for one in hypotheses]
         return outputs
 
+    def score_ids(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+        import torch
+
+        rows: list[list[float]] = []
+        for source, target in zip(sources, targets, strict=True):
+            with torch.inference_mode():
+                begun = self._padded([[self._config.begin_id, *target]])
+                logits_1TV = self._model.logits(self._model.hidden(self._padded([source]), begun))
+            pieces_T1 = torch.tensor([*target, self._config.end_id])[:, None]
+            rows.append(logits_1TV[0].log_softmax(dim=-1).gather(1, pieces_T1).squeeze(1).tolist())
+        return rows
+
     def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Attention]:
         """By one pass over each finished translation that writes down who looked where. A model without attention looks
         nowhere: its tables have no rows.

@@ -3,6 +3,10 @@
     loss = -sum_v q(v) log p(v),  q = (1 - smoothing) * one-hot(target) + smoothing / V
 
 summed over pieces; the caller divides by the step's number of target pieces, across micro-batches and ranks alike.
+
+R-Drop (Liang et al.) makes two passes with different dropout, and asks what they say of a piece, p and q, to agree:
+
+    loss = (loss of p + loss of q) / 2 + r_drop * (KL(p || q) + KL(q || p)) / 4
 """
 
 from dataclasses import dataclass
@@ -24,6 +28,14 @@ def smoothed_loss(logits_NV: Tensor, target_N: Tensor, smoothing: float) -> Tens
     return (1 - smoothing) * right + smoothing * anywhere
 
 
+def agreeing_loss(logits_PNV: Tensor, target_N: Tensor, smoothing: float, r_drop: float) -> Tensor:
+    """The specification of R-Drop, for the logits of two passes (P)."""
+    one_NV, other_NV = logits_PNV.float().log_softmax(dim=-1).unbind()
+    divergences = ((one_NV.exp() - other_NV.exp()) * (one_NV - other_NV)).sum()
+    both = smoothed_loss(logits_PNV.flatten(0, 1), target_N.repeat(2), smoothing)
+    return both / 2 + r_drop * divergences / 4
+
+
 @dataclass(frozen=True)
 class Loss:
     """Summed over the batch's real target pieces: what is trained on, and the plain cross-entropy (for perplexity)."""
@@ -33,52 +45,103 @@ class Loss:
 
 
 def chunked_loss(
-    hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float
+    hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float, r_drop: float = 0.0
 ) -> Loss:
-    """`smoothed_loss(hidden W^T + b)`, a few rows at a time; gradients are made on the way, so no logits are kept."""
+    """`smoothed_loss(hidden W^T + b)`, a few rows at a time; gradients are made on the way, so no logits are kept.
+
+    With `r_drop`, `hidden_ND` has all rows of the one pass and then all of the other, and it is `agreeing_loss`.
+    """
     bias = weight_VD.new_zeros(0) if bias_V is None else bias_V
     wanted = torch.is_grad_enabled()  # inside the function it never is
-    smoothed, plain = _ChunkedLoss.apply(hidden_ND, weight_VD, bias, target_N, smoothing, wanted)  # type: ignore[no-untyped-call]
+    smoothed, plain = _ChunkedLoss.apply(hidden_ND, weight_VD, bias, target_N, smoothing, r_drop, wanted)  # type: ignore[no-untyped-call]
     return Loss(smoothed, plain)
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """The loss of some rows, and its gradient by their logits."""
+
+    smoothed: Tensor
+    plain: Tensor
+    gradient_NV: Tensor
+
+
+def _judge(logits_NV: Tensor, target_N: Tensor, smoothing: float, wanted: bool) -> _Judged:
+    """The gradient of a softmax's cross-entropy is p - q, known as soon as the loss is; it takes the logits' place."""
+    target_N1 = target_N[:, None]
+    right_logit_N1 = logits_NV.gather(1, target_N1)
+    mean_logit_N1 = logits_NV.mean(dim=-1, keepdim=True)
+    highest_N1 = logits_NV.amax(dim=-1, keepdim=True)
+    probability_NV = torch.softmax(logits_NV, dim=-1, out=logits_NV)
+    log_sum_N1 = highest_N1 - probability_NV.amax(dim=-1, keepdim=True).log()
+    plain = (log_sum_N1 - right_logit_N1).sum()
+    smoothed = (1 - smoothing) * plain + smoothing * (log_sum_N1 - mean_logit_N1).sum()
+    if wanted:
+        probability_NV.sub_(smoothing / logits_NV.shape[1])
+        probability_NV.scatter_add_(
+            1, target_N1, target_N1.new_full((), smoothing - 1, dtype=torch.float32).expand_as(target_N1)
+        )
+    return _Judged(smoothed, plain, probability_NV)
+
+
+def _judge_agreeing(logits_NV: Tensor, target_N: Tensor, smoothing: float, r_drop: float, wanted: bool) -> _Judged:
+    """Rows of the one pass, then the same of the other. p's part of KL(p || q) + KL(q || p) has the gradient
+    p (log p / q - KL(p || q)) + p - q, and q's the same the other way round.
+    """
+    log_probability_NV = logits_NV.log_softmax(dim=-1)
+    ratio_NV = torch.sub(*log_probability_NV.chunk(2))
+    one_NV, other_NV = log_probability_NV.exp_().chunk(2)
+    one_N1, other_N1 = ((p_NV * ratio_NV).sum(dim=-1, keepdim=True) for p_NV in (one_NV, other_NV))
+    judged = _judge(logits_NV, target_N.repeat(2), smoothing, wanted)
+    if wanted:
+        one_gradient_NV, other_gradient_NV = judged.gradient_NV.div_(2).chunk(2)
+        one_gradient_NV.add_((ratio_NV + (1 - one_N1)).mul_(one_NV).sub_(other_NV), alpha=r_drop / 4)
+        other_gradient_NV.add_((ratio_NV - (1 + other_N1)).mul_(other_NV).add_(one_NV), alpha=-r_drop / 4)
+    divergences = (one_N1 - other_N1).sum()
+    return _Judged(judged.smoothed / 2 + r_drop / 4 * divergences, judged.plain / 2, judged.gradient_NV)
+
+
 class _ChunkedLoss(torch.autograd.Function):
-    """The gradient of a softmax's cross-entropy is p - q, known as soon as the loss is: both in one pass."""
+    """Loss and gradients in one pass over the rows."""
 
     @staticmethod
     def forward(
-        ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, target_N: Tensor, smoothing: float, wanted: bool
+        ctx: Any,
+        hidden_ND: Tensor,
+        weight_VD: Tensor,
+        bias_V: Tensor,
+        target_N: Tensor,
+        smoothing: float,
+        r_drop: float,
+        wanted: bool,
     ) -> tuple[Tensor, Tensor]:
-        num_pieces = weight_VD.shape[0]
-        rows = max(1, CHUNK_CELLS // num_pieces)
+        passes = 2 if r_drop else 1
+        hidden_PND = hidden_ND.unflatten(0, (passes, -1)) if len(hidden_ND) else hidden_ND.expand(passes, -1, -1)
+        # Of two passes there is more to hold beside the logits, so half as many of them.
+        rows = max(1, CHUNK_CELLS // (passes * passes * weight_VD.shape[0]))
         training = wanted and any(ctx.needs_input_grad)
         smoothed, plain = hidden_ND.new_zeros((), dtype=torch.float32), hidden_ND.new_zeros((), dtype=torch.float32)
-        hidden_gradient_ND = torch.empty_like(hidden_ND) if training else None
+        hidden_gradient_PND = torch.empty_like(hidden_PND) if training else None
         weight_gradient_VD = torch.zeros_like(weight_VD) if training else None
         bias_gradient_V = torch.zeros_like(bias_V)
-        for start in range(0, hidden_ND.shape[0], rows):
+        for start in range(0, hidden_PND.shape[1], rows):
             chunk = slice(start, start + rows)
-            logits_NV = F.linear(hidden_ND[chunk], weight_VD, bias_V if bias_V.numel() else None).float()
-            target_N1 = target_N[chunk, None]
-            right_logit_N1 = logits_NV.gather(1, target_N1)
-            mean_logit_N1 = logits_NV.mean(dim=-1, keepdim=True)
-            highest_N1 = logits_NV.amax(dim=-1, keepdim=True)
-            probability_NV = torch.softmax(logits_NV, dim=-1, out=logits_NV)
-            log_sum_N1 = highest_N1 - probability_NV.amax(dim=-1, keepdim=True).log()
-            right = (log_sum_N1 - right_logit_N1).sum()
-            plain += right
-            smoothed += (1 - smoothing) * right + smoothing * (log_sum_N1 - mean_logit_N1).sum()
-            if hidden_gradient_ND is None or weight_gradient_VD is None:
+            rows_ND = hidden_PND[:, chunk].flatten(0, 1)
+            logits_NV = F.linear(rows_ND, weight_VD, bias_V if bias_V.numel() else None).float()
+            if r_drop:
+                judged = _judge_agreeing(logits_NV, target_N[chunk], smoothing, r_drop, training)
+            else:
+                judged = _judge(logits_NV, target_N[chunk], smoothing, training)
+            smoothed += judged.smoothed
+            plain += judged.plain
+            if hidden_gradient_PND is None or weight_gradient_VD is None:
                 continue
-            gradient_NV = probability_NV.sub_(smoothing / num_pieces)
-            gradient_NV.scatter_add_(
-                1, target_N1, target_N1.new_full((), smoothing - 1, dtype=torch.float32).expand_as(target_N1)
-            )
-            gradient_NV = gradient_NV.to(hidden_ND.dtype)
-            torch.mm(gradient_NV, weight_VD, out=hidden_gradient_ND[chunk])
-            weight_gradient_VD.addmm_(gradient_NV.T, hidden_ND[chunk])
+            gradient_NV = judged.gradient_NV.to(hidden_ND.dtype)
+            hidden_gradient_PND[:, chunk] = torch.mm(gradient_NV, weight_VD).unflatten(0, (passes, -1))
+            weight_gradient_VD.addmm_(gradient_NV.T, rows_ND)
             if bias_V.numel():
                 bias_gradient_V += gradient_NV.sum(dim=0)
+        hidden_gradient_ND = None if hidden_gradient_PND is None else hidden_gradient_PND.view_as(hidden_ND)
         ctx.save_for_backward(hidden_gradient_ND, weight_gradient_VD, bias_gradient_V)
         ctx.mark_non_differentiable(plain)
         return smoothed, plain
@@ -87,4 +150,4 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         hidden_gradient_ND, weight_gradient_VD, bias_gradient_V = ctx.saved_tensors
         scale = gradients[0]
-        return hidden_gradient_ND * scale, weight_gradient_VD * scale, bias_gradient_V * scale, None, None, None
+        return hidden_gradient_ND * scale, weight_gradient_VD * scale, bias_gradient_V * scale, None, None, None, None

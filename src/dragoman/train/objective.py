@@ -3,10 +3,9 @@
 from typing import Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.train.loss import Loss, chunked_loss, smoothed_loss
+from dragoman.train.loss import Loss, chunked_loss
 
 
 class Trainable(Protocol):
@@ -41,28 +40,14 @@ class Objective(nn.Module):
         self.precision = precision
 
     def forward(self, source_BS: Tensor, target_in_BT: Tensor, target_out_BT: Tensor) -> Loss:
+        model: Trainable = self.model  # type: ignore[assignment]
+        r_drop = self.r_drop if self.training else 0.0
+        # Padding costs no logits: hidden vectors and targets of the real positions alone.
+        real_N = (target_out_BT != self.padding_id).flatten().nonzero().squeeze(1)
+        target_N = target_out_BT.flatten().index_select(0, real_N)
+        if r_drop:  # the batch twice: each half has its own dropout
+            source_BS, target_in_BT = source_BS.repeat(2, 1), target_in_BT.repeat(2, 1)
+            real_N = torch.cat((real_N, real_N + target_out_BT.numel()))
         with torch.autocast(source_BS.device.type, self.precision, enabled=self.precision != torch.float32):
-            if self.r_drop and self.training:
-                return self._agreeing(source_BS, target_in_BT, target_out_BT)
-            hidden_ND, target_N = self._real(source_BS, target_in_BT, target_out_BT)
-        model: Trainable = self.model  # type: ignore[assignment]
-        return chunked_loss(hidden_ND.float(), model.output_weight_VD, model.output_bias_V, target_N, self.smoothing)
-
-    def _real(self, source_BS: Tensor, target_in_BT: Tensor, target_out_BT: Tensor) -> tuple[Tensor, Tensor]:
-        """Hidden vectors and targets of the real positions: padding costs no logits."""
-        model: Trainable = self.model  # type: ignore[assignment]
-        hidden_BTD = model.hidden(source_BS, target_in_BT)
-        index_N = (target_out_BT != self.padding_id).flatten().nonzero().squeeze(1)
-        return hidden_BTD.flatten(0, 1).index_select(0, index_N), target_out_BT.flatten().index_select(0, index_N)
-
-    def _agreeing(self, source_BS: Tensor, target_in_BT: Tensor, target_out_BT: Tensor) -> Loss:
-        """R-Drop (Liang et al.): two passes with different dropout, and what keeps their distributions together."""
-        model: Trainable = self.model  # type: ignore[assignment]
-        twice = (tensor.repeat(2, 1) for tensor in (source_BS, target_in_BT, target_out_BT))
-        hidden_ND, target_N = self._real(*twice)
-        logits_NV = F.linear(hidden_ND, model.output_weight_VD, model.output_bias_V).float()
-        loss = smoothed_loss(logits_NV, target_N, self.smoothing) / 2
-        plain = smoothed_loss(logits_NV.detach(), target_N, 0.0) / 2
-        one_NV, other_NV = logits_NV.log_softmax(dim=-1).chunk(2)
-        both_ways = ((one_NV.exp() - other_NV.exp()) * (one_NV - other_NV)).sum() / 2
-        return Loss(loss + self.r_drop * both_ways / 2, plain)
+            hidden_ND = model.hidden(source_BS, target_in_BT).flatten(0, 1).index_select(0, real_N).float()
+        return chunked_loss(hidden_ND, model.output_weight_VD, model.output_bias_V, target_N, self.smoothing, r_drop)

@@ -163,8 +163,8 @@ def make_plan(
 ) -> Plan:
     """Settle what the recipe leaves open.
 
-    `keep_shape` keeps its model, `asked` names settings to keep even where they are the defaults; `vocab_size` is that
-    of given pieces.
+    `keep_shape` keeps its model, and its batch where no clock asks for another; `asked` names settings to keep even
+    where they are the defaults; `vocab_size` is that of given pieces.
     """
     reasons = []
     pieces = vocab_size or recipe.tokenizer.vocab_size
@@ -194,7 +194,8 @@ def make_plan(
     speed = operations_per_second / operations_per_target_token(model, source_ratio)
     train = recipe.train
     usual = TrainConfig()
-    batch_given = keep_shape or "train.batch_tokens" in asked or train.batch_tokens != usual.batch_tokens
+    batch_given = "train.batch_tokens" in asked or train.batch_tokens != usual.batch_tokens
+    batch_given = batch_given or (keep_shape and not budget_seconds)
     batch_tokens = train.batch_tokens if batch_given else batch_for(pass_pieces, budget_seconds * speed)
     affordable = max(20, int(training_seconds * speed / batch_tokens)) if budget_seconds else 0
     steps = _steps(train, pass_pieces / batch_tokens, affordable, needed)

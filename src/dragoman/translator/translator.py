@@ -18,6 +18,7 @@ from dragoman.bundle import Bundle, find
 from dragoman.engine.auto import EngineName, open_engine
 from dragoman.engine.convert import ComputeType
 from dragoman.engine.engine import DecodeOptions, Engine, Pending
+from dragoman.engine.ensemble import open_ensemble
 from dragoman.errors import ConfigError
 from dragoman.recipe import SearchConfig
 from dragoman.text.known_words import KnownWords
@@ -41,16 +42,22 @@ def load(
     engine: EngineName = "auto",
     compute_type: ComputeType = "int8",
     workers: int = 0,
+    ensemble: Sequence[Path | str] = (),
 ) -> Translator:
     """The translator of a model folder, or of a model in the box by name.
 
     `engine` is "ctranslate2", "torch", or "auto": the first, and the second for what it lacks. `workers` 0 is one a
-    core.
+    core. Models of an `ensemble`, which have the same pieces, have a say in which of a beam's translations is best.
     """
     bundle = Bundle.open(find(path_or_name))
+    others = [Bundle.open(find(other)) for other in ensemble]
+    if others:
+        opened: Engine = open_ensemble(bundle, others, engine, compute_type, workers)
+    else:
+        opened = open_engine(bundle, engine, compute_type, workers)
     return Translator(
         bundle.tokenizer,
-        open_engine(bundle, engine, compute_type, workers),
+        opened,
         languages=bundle.languages,
         search=bundle.search,
         max_length=bundle.model_config.max_length,
