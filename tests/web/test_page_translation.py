@@ -251,22 +251,37 @@ def test_numbers_that_do_not_come_are_told_once(reader: Reader) -> None:
     reader.errors.clear()  # the browser reports the refusal itself
 
 
-def test_a_server_that_cannot_explain_translates_and_says_what_it_lacks(reader: Reader, asker: Asker) -> None:
+def test_a_server_that_cannot_explain_translates_and_says_what_it_lacks(reader: Reader) -> None:
     def without_torch(route: Route) -> None:
         route.fulfill(json={**route.fetch().json(), "ready": False, "why": "explaining needs torch"})
 
-    body = {"q": TEXT, "source": "fr", "target": "en"}
-    text = asker.client.post("/translate", json=body).raise_for_status().json()["translatedText"]
     page = reader.page
     page.route("**/explain/models", without_torch)
     page.goto(reader.address)
     page.fill("#text", TEXT)
-    page.press("#text", "Enter")
+    # The sentence of a first visit is asked for, too.
+    with page.expect_response(lambda answer: (answer.request.post_data_json or {}).get("q") == TEXT) as answered:
+        page.press("#text", "Enter")
+    text = answered.value.json()["translatedText"]
     expect(page.locator(".line.target")).to_have_text(text)
     expect(page.locator("#live")).to_contain_text(text)
     expect(page.locator("#desk")).to_contain_text("explaining needs torch")
     expect(page.locator("[role=tab]:visible")).to_have_count(0)
     assert not any("/explain/trace" in url for url in reader.requests)
+
+
+def test_what_is_sent_before_the_server_has_said_what_it_can_do_is_not_lost(reader: Reader, asker: Asker) -> None:
+    held: list[Route] = []
+    page = reader.page
+    page.route("**/explain/models", lambda route: held.append(route))
+    page.goto(reader.address)
+    page.fill("#text", TEXT)
+    page.press("#text", "Enter")
+    for route in held:
+        route.continue_()
+    page.unroute("**/explain/models")
+    expect(page.locator("#live")).to_contain_text(asker.trace()["translation"]["text"])
+    assert page.input_value("#text") == TEXT
 
 
 def test_words_and_chips_are_reached_by_keyboard(reader: Reader) -> None:

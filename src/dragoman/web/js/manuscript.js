@@ -75,6 +75,7 @@ function createAsk(app) {
     if (app.store.offline) return;
     if (key.value) app.store.key = key.value;
     if (!app.models.length) {
+      if (text.value) app.set({ text: text.value });
       app.begin();
       return;
     }
