@@ -13,6 +13,7 @@ Nothing here needs torch but `Bundle.load_model`. No pickle anywhere.
     folder      `Bundle`: open, read and write such a folder
     weights     what the weights are called, their shapes, and the way to a torch model and back
     card        the model card; `recording` writes findings into it
+    averaging   one model of several, the mean of their weights
     box         the models that came with the package, by name
     hub         models on a hub, by name
 """

@@ -18,7 +18,7 @@ def model_card(
     data      [{"name", "pairs", "sha256", "licence", "attribution"}]
     licence   of the model
     scores    [{"metric", "score", "signature", "on"}]
-    command   that made the model
+    command   that made the model; several have a line each
     minutes   that it took
     samples   [{"source", "target"}], translations by this model
     behaviour {direction: [{"kind", "tried", "held"}]}
@@ -76,7 +76,8 @@ def _recurrent_shape(config: ModelConfig) -> str:
 def _made_by(scorecard: Mapping[str, Any]) -> str:
     command, minutes = scorecard.get("command", ""), scorecard.get("minutes")
     took = "" if minutes is None else f"\n\nin {float(minutes):.0f} minutes."
-    return f"    {command}{took}" if command else ""
+    lines = str(command).replace("\n", "\n    ")
+    return f"    {lines}{took}" if command else ""
 
 
 def _behaviour_rows(scorecard: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -25,6 +25,7 @@ COMMANDS = {
     "compare": "Say whether one model or output is better than another, or whether that is chance.",
     "explain": "See what a translation was made of.",
     "models": "List the translators in the box.",
+    "average": "Make one model of several, the mean of their weights.",
     "info": "Print what a model folder holds.",
     "import": "Make a model folder of a Marian or OPUS-MT model.",
     "export": "Write a model for transformers, CTranslate2 or ONNX.",
