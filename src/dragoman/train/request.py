@@ -128,8 +128,8 @@ class RunFile:
         )
         if before != after:
             raise TrainingError(
-                f"at step {progress.step} the learning rate is {before:.2g}, in a run of {steps} steps it would be "
-                f"{after:.2g}: keep to {progress.total_steps} steps, and go on from that model with --init"
+                f"at step {progress.step} the learning rate is {before:.4g}, in a run of {steps} steps it would be "
+                f"{after:.4g}: keep to {progress.total_steps} steps, and go on from that model with --init"
             )
 
     def _store(self, values: dict[str, Any]) -> None:

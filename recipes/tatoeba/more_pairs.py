@@ -1,6 +1,6 @@
-"""Further pairs for English to French, made by the models that there are (docs/quality.md says what they are worth).
+"""Further pairs for English to French, made by the models that there are.
 
-    python recipes/tatoeba-en-fr/more_pairs.py --forward models/en-fr-first --backward models/fr-en --output more
+    python recipes/tatoeba/more_pairs.py --forward models/en-fr-first --backward models/fr-en --output more
 
 - back.tsv: the corpus' French, and English that the backward model makes of it (back-translation);
 - forward.tsv: the corpus' English, and French that the forward model makes of it (distillation);
@@ -12,13 +12,13 @@ What is there already is not made again, and an interrupted translation goes on:
 
 import argparse
 import gzip
-import re
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from sacrebleu.metrics import CHRF
+from split import bare
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 LEAST_CHRF = 60.0
@@ -30,11 +30,6 @@ def pairs(path: Path) -> list[tuple[str, str]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         rows = (line.rstrip("\n").split("\t") for line in lines)
         return [(row[0], row[1]) for row in rows]
-
-
-def bare(sentence: str) -> str:
-    """Without case and punctuation, as the corpus was split."""
-    return re.sub(r"[\W_]+", " ", sentence.casefold()).strip()
 
 
 def lines_of(path: Path) -> list[str]:
