@@ -12,6 +12,7 @@ import numpy as np
 
 from dragoman.bundle.card import model_card
 from dragoman.bundle.folder import Bundle
+from dragoman.bundle.weights import Weights
 from dragoman.errors import BundleError, ConfigError
 
 _OF_ALL = ("licence", "limits", "data")
@@ -31,7 +32,9 @@ def average(bundles: Sequence[Bundle], folder: Path, command: str = "") -> Bundl
     for other in others:
         _check_kinship(first, other)
     all_weights = [bundle.weights() for bundle in bundles]
-    weights = {name: np.mean([one[name] for one in all_weights], axis=0, dtype=np.float32) for name in all_weights[0]}
+    weights: Weights = {
+        name: np.stack([one[name] for one in all_weights]).mean(axis=0, dtype=np.float32) for name in all_weights[0]
+    }
     cards = [bundle.scorecard for bundle in bundles]
     scorecard = {name: cards[0][name] for name in _OF_ALL if name in cards[0]}
     if commands := [*(card["command"] for card in cards if "command" in card), *([command] if command else ())]:
