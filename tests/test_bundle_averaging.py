@@ -33,19 +33,21 @@ def test_the_mean_of_a_model_with_itself_is_the_model(tmp_path: Path) -> None:
         np.testing.assert_array_equal(array, bundle.weights()[name])
 
 
-def test_the_card_tells_of_the_data_and_forgets_the_scores(tmp_path: Path) -> None:
+def test_the_card_tells_of_all_data_and_forgets_the_scores(tmp_path: Path) -> None:
     score = {"metric": "BLEU", "score": 41.0, "signature": "s", "on": "test"}
-    known = {"licence": "CC BY 2.0", "data": [{"name": "pairs.tsv", "pairs": 7}], "scores": [score]}
+    pairs, more = {"name": "pairs.tsv", "pairs": 7}, {"name": "more.tsv", "pairs": 11}
+    cards = [
+        {"licence": "CC BY 2.0", "data": [pairs], "scores": [score], "minutes": 11.5, "command": "make 1"},
+        {"licence": "another", "data": [pairs, more], "scores": [score], "minutes": 34.5, "command": "make 3"},
+    ]
     bundles = [
-        write_tiny_bundle(
-            tmp_path / str(seed), seed=seed, scorecard={**known, "minutes": 11.5 * seed, "command": f"make {seed}"}
-        )
-        for seed in (1, 3)
+        write_tiny_bundle(tmp_path / str(seed), seed=seed, scorecard=card)
+        for seed, card in zip((1, 3), cards, strict=True)
     ]
     mean = average(bundles, tmp_path / "mean", "dragoman average 1 3 --output mean")
     assert mean.scorecard == {
         "licence": "CC BY 2.0",
-        "data": [{"name": "pairs.tsv", "pairs": 7}],
+        "data": [pairs, more],
         "command": "make 1\nmake 3\ndragoman average 1 3 --output mean",
         "minutes": 46.0,
     }

@@ -1,6 +1,6 @@
 """One model of several: the mean of their weights.
 
-Models that were trained on from the same one lie close enough together for it, and the mean mostly translates better
+Models that were trained on from the same one lie close enough together for it, and the mean often translates better
 than any of them (Wortsman et al. call it a soup); models with different beginnings do not, and it is noise.
 """
 
@@ -15,14 +15,14 @@ from dragoman.bundle.folder import Bundle
 from dragoman.bundle.weights import Weights
 from dragoman.errors import BundleError, ConfigError
 
-_OF_ALL = ("licence", "limits", "data")
+_OF_THE_FIRST = ("licence", "limits")
 
 
 def average(bundles: Sequence[Bundle], folder: Path, command: str = "") -> Bundle:
     """Write the mean of some models of one shape and with the same pieces to a new folder.
 
-    How to search, words and what the card says of the data come from the first; scores are to be measured anew. The
-    card has the commands that made all of them, and then `command`, that of the mean.
+    How to search, words, licence and limits come from the first; the card has the data of all of them, and the commands
+    that made them, and then `command`, that of the mean. Scores are to be measured anew.
     """
     if len(bundles) < 2:
         raise ConfigError("there is nothing to average: name two models or more")
@@ -36,7 +36,10 @@ def average(bundles: Sequence[Bundle], folder: Path, command: str = "") -> Bundl
         name: np.stack([one[name] for one in all_weights]).mean(axis=0, dtype=np.float32) for name in all_weights[0]
     }
     cards = [bundle.scorecard for bundle in bundles]
-    scorecard = {name: cards[0][name] for name in _OF_ALL if name in cards[0]}
+    scorecard = {name: cards[0][name] for name in _OF_THE_FIRST if name in cards[0]}
+    data = [corpus for card in cards for corpus in card.get("data", [])]
+    if data:
+        scorecard["data"] = [corpus for place, corpus in enumerate(data) if corpus not in data[:place]]
     if commands := [*(card["command"] for card in cards if "command" in card), *([command] if command else ())]:
         scorecard["command"] = "\n".join(commands)
     if all("minutes" in card for card in cards):

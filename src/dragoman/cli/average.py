@@ -12,7 +12,7 @@ import click
 def command(models: tuple[str, ...], output: Path) -> None:
     """Write the mean of the MODELs' weights as a model of its own.
 
-    It mostly translates better than each of them where they were trained on from the same model, with --init and
+    It often translates better than each of them where they were trained on from the same model, with --init and
     seeds of their own, say side by side on a core each. Models with different beginnings have no useful mean.
 
     \b
