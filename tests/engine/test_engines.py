@@ -221,7 +221,8 @@ def test_the_score_of_a_sample_is_the_model_s_own(folder: Path) -> None:
     outputs = fast.translate_ids([source], DecodeOptions(num_best=5, sampling=tame))[0]
     for output in outputs:
         expected = sum(fast.score_ids([source], [output.ids])[0][: len(output.ids) + output.finished])
-        assert output.log_probability == pytest.approx(expected)
+        # Batches of other sizes round float32 sums in another order.
+        assert output.log_probability == pytest.approx(expected, rel=1e-5)
         assert output == make_output(output.ids, output.log_probability, output.finished, 0.6)
     assert [output.score for output in outputs] == sorted((output.score for output in outputs), reverse=True)
 
