@@ -12,10 +12,11 @@ from small_runs import events, run_small, small_recipe, write_corpus
 from torch import nn
 
 from dragoman.config import ModelConfig
+from dragoman.errors import TrainingError
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import TrainConfig
 from dragoman.train import hardware
-from dragoman.train.hardware import choose_precision, compile_blocks, compiling_pays, reuse_memory
+from dragoman.train.hardware import choose_precision, compile_blocks, compiling_pays, hides_its_tiles, reuse_memory
 
 CPU = torch.device("cpu")
 
@@ -44,6 +45,42 @@ def test_auto_takes_bfloat16_where_it_is_clearly_faster(
     seconds = {torch.float32: 1.0, torch.bfloat16: narrow_seconds}
     monkeypatch.setattr(hardware, "_product_seconds", lambda dtype, device: seconds[dtype])
     assert choose_precision(TrainConfig(), CPU) == chosen
+
+
+def cpu_info(level: int, flags: str) -> str:
+    core = f"processor\t: 0\ncpuid level\t: {level}\nflags\t\t: fpu {flags} sse\nbugs\t\t:\n"
+    return f"{core}\n{core}"
+
+
+@pytest.mark.parametrize(
+    ("info", "hidden"),
+    [
+        (cpu_info(28, "amx_bf16 amx_tile"), True),
+        (cpu_info(31, "amx_bf16 amx_tile"), False),
+        (cpu_info(13, "avx2"), False),
+        ("", False),
+    ],
+)
+def test_tiles_are_hidden_where_cpuid_ends_before_them(
+    info: str, hidden: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    assert hides_its_tiles(info) == hidden
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+    assert not hides_its_tiles(info)  # somebody knows better
+
+
+def test_where_tiles_are_hidden_bfloat16_is_not_even_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cpuinfo").write_text(cpu_info(28, "amx_tile"))
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+    monkeypatch.setattr(hardware, "_CPU_INFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(hardware, "_product_seconds", lambda dtype, device: pytest.fail("measured"))
+    assert choose_precision(TrainConfig(), CPU) == torch.float32
+    assert choose_precision(TrainConfig(precision="float32"), CPU) == torch.float32
+    with pytest.raises(
+        TrainingError, match=r"of which torch would die here: .* set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+    ):
+        choose_precision(TrainConfig(precision="bfloat16"), CPU)
 
 
 def test_products_are_really_measured() -> None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from dragoman.config import ModelConfig
 from dragoman.model.transformer import Transformer
+from dragoman.train.loss import chunked_loss
 from dragoman.train.objective import Objective
 
 PADDING, VOCABULARY = 0, 31
@@ -130,3 +131,22 @@ def test_bfloat16_computes_in_half_the_bits_and_keeps_whole_weights(r_drop: floa
     assert not torch.equal(half.smoothed, single.smoothed)
     torch.testing.assert_close(half.smoothed, single.smoothed, atol=0.5, rtol=0.02)
     assert {gradient.dtype for gradient in gradients(model).values()} == {torch.float32}
+
+
+def test_in_bfloat16_the_output_layer_is_too_and_its_weights_are_whole() -> None:
+    model, batch = make_model(), make_batch()
+    with mock.patch("dragoman.train.objective.chunked_loss", wraps=chunked_loss) as judge:
+        Objective(model, PADDING, smoothing=0.1, precision=torch.bfloat16).train()(*batch)
+    hidden_ND, weight_VD, *_ = judge.call_args.args
+    assert (hidden_ND.dtype, weight_VD.dtype) == (torch.bfloat16, torch.float32)
+
+
+@pytest.mark.parametrize("r_drop", [0.0, 0.5])
+def test_in_bfloat16_gradients_stay_close(r_drop: float) -> None:
+    model, batch = make_model(), make_batch()
+    found = []
+    for precision in (torch.float32, torch.bfloat16):
+        model.zero_grad()
+        Objective(model, PADDING, smoothing=0.1, r_drop=r_drop, precision=precision).train()(*batch).smoothed.backward()
+        found.append(torch.cat([gradient.flatten() for gradient in gradients(model).values()]).clone())
+    assert torch.cosine_similarity(*found, dim=0) > 0.99

@@ -168,3 +168,17 @@ def test_the_rate_is_set_in_every_group_of_every_optimizer() -> None:
     optimizers = make_optimizers(make_model(), TrainConfig(optimizer="muon"))
     set_learning_rate(optimizers, 0.25)
     assert [group["lr"] for optimizer in optimizers for group in optimizer.param_groups] == [0.25, 0.25]
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_muons_products_have_the_precision_of_the_run(name: str) -> None:
+    _, muon = make_optimizers(make_model(), TrainConfig(optimizer="muon", precision=name))
+    assert muon.precision == getattr(torch, name)
+
+
+def test_in_bfloat16_orthogonal_is_about_the_same_and_keeps_the_type_of_the_matrix() -> None:
+    matrix = torch.randn(23, 41)
+    single, half = orthogonal(matrix, NUM_STEPS), orthogonal(matrix, NUM_STEPS, torch.bfloat16)
+    assert half.dtype == torch.float32
+    assert not torch.equal(half, single)
+    torch.testing.assert_close(half, single, atol=0.05, rtol=0.05)

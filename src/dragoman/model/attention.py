@@ -107,4 +107,9 @@ def fused_attention(
     num_queries, num_keys = query_BHQC.shape[-2], key_BHKC.shape[-2]
     if causal and num_queries != num_keys:  # the kernel's own causal mask counts from the first key
         mask, causal = causal_mask(num_queries, num_keys, query_BHQC.device), False
+    if query_BHQC.device.type == "cpu" and query_BHQC.dtype in (torch.bfloat16, torch.float16):
+        # The kernel takes ten times as long for short rows of half precision as for whole ones.
+        with torch.autocast("cpu", enabled=False):
+            whole = (query_BHQC.float(), key_BHKC.float(), value_BHKC.float())
+            return F.scaled_dot_product_attention(*whole, mask, dropout, causal).to(query_BHQC.dtype)
     return F.scaled_dot_product_attention(query_BHQC, key_BHKC, value_BHKC, mask, dropout, causal)

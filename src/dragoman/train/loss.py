@@ -124,10 +124,13 @@ class _ChunkedLoss(torch.autograd.Function):
         hidden_gradient_PND = torch.empty_like(hidden_PND) if training else None
         weight_gradient_VD = torch.zeros_like(weight_VD) if training else None
         bias_gradient_V = torch.zeros_like(bias_V)
+        # Products are taken in the precision of the hidden vectors, sums in that of the weights.
+        low_VD = weight_VD.to(hidden_ND.dtype)
+        low_bias_V = bias_V.to(hidden_ND.dtype) if bias_V.numel() else None
         for start in range(0, hidden_PND.shape[1], rows):
             chunk = slice(start, start + rows)
             rows_ND = hidden_PND[:, chunk].flatten(0, 1)
-            logits_NV = F.linear(rows_ND, weight_VD, bias_V if bias_V.numel() else None).float()
+            logits_NV = F.linear(rows_ND, low_VD, low_bias_V).float()
             if r_drop:
                 judged = _judge_agreeing(logits_NV, target_N[chunk], smoothing, r_drop, training)
             else:
@@ -137,8 +140,11 @@ class _ChunkedLoss(torch.autograd.Function):
             if hidden_gradient_PND is None or weight_gradient_VD is None:
                 continue
             gradient_NV = judged.gradient_NV.to(hidden_ND.dtype)
-            hidden_gradient_PND[:, chunk] = torch.mm(gradient_NV, weight_VD).unflatten(0, (passes, -1))
-            weight_gradient_VD.addmm_(gradient_NV.T, rows_ND)
+            hidden_gradient_PND[:, chunk] = torch.mm(gradient_NV, low_VD).unflatten(0, (passes, -1))
+            if hidden_ND.dtype == weight_VD.dtype:
+                weight_gradient_VD.addmm_(gradient_NV.T, rows_ND)
+            else:
+                weight_gradient_VD += torch.mm(gradient_NV.T, rows_ND)
             if bias_V.numel():
                 bias_gradient_V += gradient_NV.sum(dim=0)
         hidden_gradient_ND = None if hidden_gradient_PND is None else hidden_gradient_PND.view_as(hidden_ND)

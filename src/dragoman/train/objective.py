@@ -49,5 +49,5 @@ class Objective(nn.Module):
             source_BS, target_in_BT = source_BS.repeat(2, 1), target_in_BT.repeat(2, 1)
             real_N = torch.cat((real_N, real_N + target_out_BT.numel()))
         with torch.autocast(source_BS.device.type, self.precision, enabled=self.precision != torch.float32):
-            hidden_ND = model.hidden(source_BS, target_in_BT).flatten(0, 1).index_select(0, real_N).float()
+            hidden_ND = model.hidden(source_BS, target_in_BT).flatten(0, 1).index_select(0, real_N).to(self.precision)
         return chunked_loss(hidden_ND, model.output_weight_VD, model.output_bias_V, target_N, self.smoothing, r_drop)

@@ -34,7 +34,8 @@ def make_optimizers(model: nn.Module, config: TrainConfig, world: World | None =
         groups = _groups(others, config.weight_decay)
         optimizers.append(torch.optim.AdamW(groups, lr=0.0, betas=betas, eps=config.epsilon, fused=_can_fuse(others)))
     if matrices:
-        optimizers.append(Muon(matrices, weight_decay=config.weight_decay, world=world))
+        low = torch.bfloat16 if config.precision == "bfloat16" or matrices[0].is_cuda else torch.float32
+        optimizers.append(Muon(matrices, weight_decay=config.weight_decay, precision=low, world=world))
     return optimizers
 
 
@@ -51,8 +52,8 @@ class Muon(torch.optim.Optimizer):
     Scaled so that the rate which suits Adam suits it: its steps are `BOLDER` times the size of Adam's, which they can
     be because no direction of the matrix runs ahead of the others.
 
-    torch's own Muon takes its products in bfloat16, which most CPUs only emulate: here they are in float32 there.
-    Ranks, which all have the same gradients, share the work.
+    torch's own Muon takes its products in bfloat16, which most CPUs only emulate: here they have the `precision` that
+    is given. Ranks, which all have the same gradients, share the work.
     """
 
     def __init__(
@@ -61,10 +62,12 @@ class Muon(torch.optim.Optimizer):
         momentum: float = 0.95,
         weight_decay: float = 0.0,
         num_steps: int = NUM_STEPS,
+        precision: torch.dtype = torch.float32,
         world: World | None = None,
     ):
         super().__init__(matrices, {"lr": 0.0, "momentum": momentum, "weight_decay": weight_decay})
         self.num_steps = num_steps
+        self.precision = precision
         self.world = world or World()
 
     @torch.no_grad()
@@ -91,10 +94,12 @@ class Muon(torch.optim.Optimizer):
     def _orthogonal(self, blocks: Iterable[Tensor]) -> Iterator[Tensor]:
         """Each block made orthogonal; with several ranks each takes its turns, and all get all."""
         if self.world.size == 1:
-            yield from (orthogonal(block, self.num_steps) for block in blocks)
+            yield from (orthogonal(block, self.num_steps, self.precision) for block in blocks)
             return
         mine_or_zero = [
-            orthogonal(block, self.num_steps) if turn % self.world.size == self.world.rank else torch.zeros_like(block)
+            orthogonal(block, self.num_steps, self.precision)
+            if turn % self.world.size == self.world.rank
+            else torch.zeros_like(block)
             for turn, block in enumerate(blocks)
         ]
         everyones = self.world.sum(torch.cat([block.flatten() for block in mine_or_zero]))
@@ -108,10 +113,10 @@ def _blocks(matrix: Tensor) -> Sequence[Tensor]:
     return matrix.chunk(height // width if height % width == 0 else 1)
 
 
-def orthogonal(matrix: Tensor, num_steps: int) -> Tensor:
-    """U V^T, roughly, of matrix = U S V^T, by Newton-Schulz steps."""
+def orthogonal(matrix: Tensor, num_steps: int, precision: torch.dtype = torch.float32) -> Tensor:
+    """U V^T, roughly, of matrix = U S V^T, by Newton-Schulz steps, whose products have this precision."""
     a, b, c = NEWTON_SCHULZ
-    x = matrix.bfloat16() if matrix.is_cuda else matrix
+    x = matrix.to(precision)
     tall = x.shape[0] > x.shape[1]
     x = x.T if tall else x
     x = x / x.norm().clamp(min=1e-7)
