@@ -85,13 +85,13 @@ def test_further_pairs_are_new_come_back_and_meet_nothing_that_is_held_out(
     answers = {
         ("back", "fr-en", "B"): {"Va !": "Go away.", "Qui ?": "Who is it?", "Toi.": "No!"},
         ("forward", "en-fr", "F"): {"Go.": "Pars.", "Who?": "Qui est-ce ?", "You.": "Vous."},
-        ("new", "en-fr", "F"): {"Good day.": "Bonne journée.", "Well now.": "Eh bien."},
+        ("new", "en-fr", "F", "B"): {"Good day.": "Bonne journée.", "Well now.": "Eh bien."},
         ("returned", "fr-en", "B"): {"Bonne journée.": "A good day.", "Eh bien.": "Zzz."},
     }
     monkeypatch.setattr(
         more_pairs,
         "translate",
-        lambda folder, name, texts, way, model: [answers[name, way, model][text] for text in texts],
+        lambda folder, name, texts, way, *models: [answers[name, way, *models][text] for text in texts],
     )
     out = tmp_path / "more"
     arguments = ["--corpus", str(corpus), "--english", str(english), "--output", str(out)]
@@ -113,9 +113,9 @@ def test_what_is_translated_already_is_not_translated_again(tmp_path: Path, monk
 
     monkeypatch.setattr(more_pairs.subprocess, "run", run)
     for _ in range(2):
-        made = more_pairs.translate(tmp_path, "new", ["Go.", "Who?"], "en-fr", "F")
+        made = more_pairs.translate(tmp_path, "new", ["Go.", "Who?"], "en-fr", "F", "B")
         assert made == ["Pars.", "Qui ?"]
     files = ["--input", str(tmp_path / "new.en"), "--output", str(tmp_path / "new.en.fr")]
-    ways = ["--from", "en", "--to", "fr", "--model", "F"]
+    ways = ["--from", "en", "--to", "fr", "--model", "F", "--ensemble", "B"]
     assert asked == [["translate", "--no-guards", *ways, *files]]
     assert more_pairs.lines_of(tmp_path / "new.en") == ["Go.", "Who?"]

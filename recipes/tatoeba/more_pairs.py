@@ -5,7 +5,7 @@
 - back.tsv: the corpus' French, and English that the backward model makes of it (back-translation);
 - forward.tsv: the corpus' English, and French that the forward model makes of it (distillation);
 - new.tsv: English of the German-English corpus that no French-English file has, and French that the forward model
-  makes of it, where the backward model gets back to the English (self-training).
+  proposes and both models judge, where the backward model gets back to the English (self-training).
 
 What is there already is not made again, and an interrupted translation goes on: run it again.
 """
@@ -40,15 +40,15 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def translate(folder: Path, name: str, texts: Sequence[str], way: str, model: str) -> list[str]:
+def translate(folder: Path, name: str, texts: Sequence[str], way: str, *models: str) -> list[str]:
     """Each text's translation, kept in the folder under this name."""
     source, target = way.split("-")
     texts_path, output = folder / f"{name}.{source}", folder / f"{name}.{source}.{target}"
     if not output.exists():
         write_lines(texts_path, texts)
         command = [sys.executable, "-m", "dragoman", "translate", "--no-guards", "--from", source, "--to", target]
-        command += ["--model", model, "--input", str(texts_path), "--output", str(output)]
-        subprocess.run(command, check=True)
+        command += ["--model", models[0], *(part for other in models[1:] for part in ("--ensemble", other))]
+        subprocess.run([*command, "--input", str(texts_path), "--output", str(output)], check=True)
     return lines_of(output)
 
 
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, default=DATA / "tatoeba-fr-en", help="French-English, three TSV files")
     parser.add_argument("--english", type=Path, default=DATA / "tatoeba-de-en", help="German-English, likewise")
     parser.add_argument("--forward", required=True, help="the English-French model")
-    parser.add_argument("--backward", required=True, help="the French-English model")
+    parser.add_argument("--backward", required=True, help="the French-English model, which goes both ways")
     parser.add_argument("--output", type=Path, required=True, help="a folder for the pairs")
     arguments = parser.parse_args()
     folder, forward, backward = arguments.output, arguments.forward, arguments.backward
@@ -78,7 +78,7 @@ def main() -> None:
 
     keep("back", translate(folder, "back", french, "fr-en", backward), french)
     keep("forward", english, translate(folder, "forward", english, "en-fr", forward))
-    there = translate(folder, "new", new, "en-fr", forward)
+    there = translate(folder, "new", new, "en-fr", forward, backward)
     back = translate(folder, "returned", there, "fr-en", backward)
     chrf = CHRF()
     kept = [i for i in range(len(new)) if chrf.sentence_score(back[i], [new[i]]).score >= LEAST_CHRF]

@@ -159,21 +159,6 @@ def test_a_model_is_gone_on_from_with_adapters(run: Run, tmp_path: Path) -> None
     assert tuned.weights().keys() == base.weights().keys()
 
 
-def test_a_model_that_is_gone_on_from_may_get_more_encoder_layers(run: Run, tmp_path: Path) -> None:
-    corpus = tsv(tmp_path / "pairs.fr-en.tsv", pairs())
-    assert run(corpus, "--output", "base", *TINY, "--set", "model.norm_order=pre")[0] == 0
-    base = Bundle.open(tmp_path / "base")
-    short = TINY[TINY.index("train.batch_tokens=256") - 1 :]
-    deeper = base.model_config.encoder_layers + 2
-    more = ("--init", "base", "--set", f"model.encoder_layers={deeper}")
-    status, _, errors = run(corpus, "--output", "deeper", *short, *more)
-    assert status == 0, errors
-    assert Bundle.open(tmp_path / "deeper").model_config.encoder_layers == deeper
-    status, _, errors = run(corpus, "--output", "other", *short, "--init", "deeper", "--set", "model.encoder_layers=1")
-    assert status == 2
-    assert f"model.encoder_layers is 1, the model that --init names has {deeper}: it can get more, not fewer" in errors
-
-
 # A plan
 
 

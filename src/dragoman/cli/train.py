@@ -179,11 +179,11 @@ def _asked(options: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _refuse_another_shape(options: dict[str, Any]) -> None:
-    """With --init shape and pieces are that model's; what is dropped out may differ, and the encoder may be deeper."""
+    """With --init shape and pieces are that model's; only what is dropped out may be another."""
     idle = [
         key
         for key in _assigned(options["assignments"])
-        if (key.startswith("model.") and not key.endswith(("dropout", ".encoder_layers")))
+        if (key.startswith("model.") and not key.endswith("dropout"))
         or key in ("tokenizer.kind", "tokenizer.vocab_size", "tokenizer.lowercase")
     ]
     refuse_idle(

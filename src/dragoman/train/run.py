@@ -19,7 +19,6 @@ from torch import nn
 from dragoman.bundle import Bundle, find
 from dragoman.errors import ConfigError, DataError, DragomanError, TrainingError
 from dragoman.model.build import TranslationModel, build_model
-from dragoman.model.transformer import Transformer
 from dragoman.recipe import CorpusConfig, Recipe, TrainConfig
 from dragoman.settings import fill, to_mapping
 from dragoman.text.corpus import spool
@@ -30,7 +29,6 @@ from dragoman.train.checkpoint import Progress
 from dragoman.train.distributed import World, check_shard, distribute, join_world, leave_world
 from dragoman.train.feed import PairFeed, to_tensors
 from dragoman.train.finish import Finisher, TrainingResult
-from dragoman.train.growth import grown, take_over
 from dragoman.train.journal import Journal
 from dragoman.train.loop import Loop
 from dragoman.train.lora import adapt
@@ -121,19 +119,14 @@ def _look_and_plan(request: Request, folder: Path, journal: Journal, world: Worl
 
 
 def _initial_recipe(request: Request, base: Bundle | None) -> Recipe:
-    """With --init the shape is that of the model that is gone on from, but for layers that are added to its encoder,
-    and what that was validated on is watched.
-    """
+    """With --init the shape is that of the model that is gone on from, and what that was validated on is watched."""
     recipe = request.recipe
     if base is None:
         return recipe
     dropouts = {name: getattr(recipe.model, name) for name in ("dropout", "attention_dropout", "activation_dropout")}
     left_behind = [(path, path.name.split(".")[1]) for path in sorted((base.path / "run").glob("valid.*.tsv"))]
     watch = recipe.data.watch or tuple(CorpusConfig(path=str(path), languages=pair) for path, pair in left_behind)
-    model = replace(base.model_config, **dropouts)
-    if "model.encoder_layers" in request.asked:
-        model = grown(model, recipe.model.encoder_layers)
-    return replace(recipe, model=model, data=replace(recipe.data, watch=watch))
+    return replace(recipe, model=replace(base.model_config, **dropouts), data=replace(recipe.data, watch=watch))
 
 
 def _run(request: Request, plan: Plan, world: World, journal: Journal, started: float) -> TrainingResult:
@@ -215,11 +208,7 @@ def _make_model(recipe: Recipe, base: Bundle | None) -> TranslationModel:
     torch.manual_seed(recipe.train.seed)
     model = build_model(recipe.model)
     if base is not None:
-        known = base.load_model().state_dict()
-        if isinstance(model, Transformer):
-            take_over(model, known)
-        else:
-            model.load_state_dict(known)
+        model.load_state_dict(base.load_model().state_dict())
     if recipe.train.lora:
         adapt(model, recipe.train.lora)
     return model
