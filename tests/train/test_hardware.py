@@ -15,8 +15,8 @@ from dragoman.config import ModelConfig
 from dragoman.errors import TrainingError
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import TrainConfig
-from dragoman.train import hardware
-from dragoman.train.hardware import choose_precision, compile_blocks, compiling_pays, hides_its_tiles, reuse_memory
+from dragoman.train import hardware, tiles
+from dragoman.train.hardware import choose_precision, compile_blocks, compiling_pays, reuse_memory
 
 CPU = torch.device("cpu")
 
@@ -62,18 +62,18 @@ def cpu_info(level: int, flags: str) -> str:
     ],
 )
 def test_tiles_are_hidden_where_cpuid_ends_before_them(
-    info: str, hidden: bool, monkeypatch: pytest.MonkeyPatch
+    info: str, hidden: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "cpuinfo").write_text(info)
+    monkeypatch.setattr(tiles, "CPU_INFO", tmp_path / "cpuinfo")
     monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
-    assert hides_its_tiles(info) == hidden
+    assert tiles.hides_its_tiles() == hidden
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
-    assert not hides_its_tiles(info)  # somebody knows better
+    assert not tiles.hides_its_tiles()  # somebody knows better
 
 
-def test_where_tiles_are_hidden_bfloat16_is_not_even_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "cpuinfo").write_text(cpu_info(28, "amx_tile"))
-    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
-    monkeypatch.setattr(hardware, "_CPU_INFO", tmp_path / "cpuinfo")
+def test_where_tiles_are_hidden_bfloat16_is_not_even_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hardware, "hides_its_tiles", lambda: True)
     monkeypatch.setattr(hardware, "_product_seconds", lambda dtype, device: pytest.fail("measured"))
     assert choose_precision(TrainConfig(), CPU) == torch.float32
     assert choose_precision(TrainConfig(precision="float32"), CPU) == torch.float32

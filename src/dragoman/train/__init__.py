@@ -13,7 +13,7 @@
     averaging       EMA, the mean of the last weights                     6.1
     checkpoint      files that are whole or not there
     lora            low-rank adapters
-    hardware        what precision and compiling gain here
+    hardware        what precision and compiling gain here; tiles: where bfloat16 would end the process
     distributed     ranks that torchrun started
     interrupt       Ctrl-C and SIGTERM
     validate        loss, BLEU, chrF and samples

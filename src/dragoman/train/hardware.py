@@ -1,22 +1,19 @@
 """What this machine gains from lower precision and from compiling: measured, not guessed."""
 
 import ctypes
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import torch
 from torch import nn
 
 from dragoman.errors import TrainingError
 from dragoman.recipe import TrainConfig
+from dragoman.train.tiles import ISA_VARIABLE, WITHOUT_TILES, hides_its_tiles
 
 WORTHWHILE = 1.1
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # from malloc.h
-_CPU_INFO, _ISA_VARIABLE = Path("/proc/cpuinfo"), "ONEDNN_MAX_CPU_ISA"
-_TILE_LEAF = 0x1D  # of CPUID
 EARNS_BACK_SECONDS = 1800.0
 """Compiling takes minutes to warm up; a shorter run does not earn them back, so `auto` does not even try."""
 
@@ -41,31 +38,17 @@ def choose_precision(config: TrainConfig, device: torch.device) -> torch.dtype:
     """The one asked for; for `auto`, bfloat16 where a matrix product is faster in it."""
     if config.precision == "float32":
         return torch.float32
-    if device.type == "cpu" and hides_its_tiles(_CPU_INFO.read_text() if _CPU_INFO.exists() else ""):
+    if device.type == "cpu" and hides_its_tiles():
         if config.precision == "auto":
             return torch.float32
         raise TrainingError(
             "train.precision is bfloat16, of which torch would die here: this (virtual) processor says that it has "
-            "AMX and hides how large its tiles are. Use float32, or set ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16"
+            f"AMX and hides how large its tiles are. Use float32, or set {ISA_VARIABLE}={WITHOUT_TILES}"
         )
     if config.precision != "auto":
         return PRECISIONS[config.precision]
     wide, narrow = (_product_seconds(dtype, device) for dtype in (torch.float32, torch.bfloat16))
     return torch.bfloat16 if wide > WORTHWHILE * narrow else torch.float32
-
-
-def hides_its_tiles(cpu_info: str) -> bool:
-    """Whether a product in bfloat16 ends the process, as an illegal instruction.
-
-    Some hypervisors show AMX among the processor's features, but not the leaf of CPUID that has the shape of its
-    tiles. oneDNN then takes them to be of no size. What it may use can be set from outside.
-    """
-    if _ISA_VARIABLE in os.environ:
-        return False
-    lines = (line.partition(":") for line in cpu_info.split("\n\n")[0].splitlines())
-    facts = {name.strip(): value.split() for name, _, value in lines}
-    level = int(facts.get("cpuid level", ["0"])[0])
-    return "amx_tile" in facts.get("flags", []) and level < _TILE_LEAF
 
 
 def compile_blocks(model: nn.Module) -> None:
