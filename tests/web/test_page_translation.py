@@ -270,6 +270,19 @@ def test_a_server_that_cannot_explain_translates_and_says_what_it_lacks(reader: 
     assert not any("/explain/trace" in url for url in reader.requests)
 
 
+def test_what_is_typed_before_the_server_has_said_what_it_can_do_stays(reader: Reader) -> None:
+    held: list[Route] = []
+    page = reader.page
+    page.route("**/explain/models", lambda route: held.append(route))
+    page.goto(reader.address)
+    page.fill("#text", TEXT)
+    page.wait_for_timeout(100)
+    for route in held:
+        route.continue_()
+    expect(page.locator(".line.target")).not_to_be_empty()  # the first sentence's
+    assert page.input_value("#text") == TEXT
+
+
 def test_what_is_sent_before_the_server_has_said_what_it_can_do_is_not_lost(reader: Reader, asker: Asker) -> None:
     held: list[Route] = []
     page = reader.page

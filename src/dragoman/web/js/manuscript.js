@@ -91,11 +91,16 @@ function createAsk(app) {
       form.requestSubmit();
     }
   });
-  text.addEventListener("input", () => fit(text));
+  let typed = false;
+  text.addEventListener("input", () => {
+    typed = true;
+    fit(text);
+  });
 
   app.onChange((changed) => {
     if (changed.has("text")) {
-      if (app.state.text !== sent) text.value = app.state.text; // else somebody may be typing on already
+      const draft = typed && !app.meta && !app.plain; // begun before there was a first sentence
+      if (app.state.text !== sent && !draft) text.value = app.state.text; // else somebody may be typing on already
       sent = null;
     }
     if (direction.options.length !== app.models.length) {
