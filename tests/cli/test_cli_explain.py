@@ -85,6 +85,8 @@ def test_pictures_and_the_page_are_written(model: str, tmp_path: Path) -> None:
         (["--sentence", "3", TEXT], ConfigError, "the text has 1"),
         (["--to", "de", TEXT], ConfigError, "this model does not translate"),
         ([" "], DataError, "there is nothing to translate in ' '"),
+        (["caf\udce9"], DataError, "TEXT is not UTF-8"),
+        (["--force", "caf\udce9", TEXT], DataError, "--force is not UTF-8"),
         (
             ["--html", "/nowhere/page.html", TEXT],
             DataError,

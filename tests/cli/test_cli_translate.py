@@ -402,6 +402,10 @@ def test_two_processes_do_not_write_one_output(tmp_path: Path) -> None:
         (("--sample", "--seed", "-1", "a"), "seed is -1, expected a number from 0"),
         (("--sample", "--temperature", "nan", "a"), "temperature is nan, expected a number above 0"),
         (("caf\udce9",), "TEXT is not UTF-8: convert it"),
+        (
+            ("--output", "out/b.txt.gz"),
+            "out/b.txt.gz would not be compressed: give --output b.txt, and compress it then",
+        ),
     ],
 )
 def test_what_would_be_ignored_or_cannot_be_is_refused(options: tuple[str, ...], message: str) -> None:

@@ -147,6 +147,32 @@ def test_a_reader_that_has_enough_hears_no_complaint() -> None:
     assert errors == b""
 
 
+# Streams
+
+
+@pytest.mark.parametrize(
+    ("redirected", "status", "output"),
+    [("<&-", 2, "standard input is empty"), (">&-", 0, ""), ("2>&-", 0, "fr-en"), ("<&- >&- 2>&-", 0, "")],
+)
+def test_a_stream_that_is_not_there_is_no_reason_to_fall(redirected: str, status: int, output: str) -> None:
+    command = "translate" if redirected == "<&-" else "models"
+    shell = f'exec "$0" -m dragoman {command} {redirected}'
+    found = subprocess.run(["sh", "-c", shell, sys.executable], capture_output=True, text=True, timeout=60)
+    assert (found.returncode, "Traceback" in found.stderr) == (status, False)
+    assert output in found.stdout + found.stderr
+
+
+def test_a_letter_that_the_terminal_has_not_is_told(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    @click.command
+    def command() -> None:
+        "œ".encode("latin-1")
+
+    monkeypatch.setitem(COMMANDS, "stumble", "Falls.")
+    monkeypatch.setitem(sys.modules, "dragoman.cli.stumble", SimpleNamespace(command=command))
+    expected = "dragoman: '\\u0153' cannot be written in latin-1: set PYTHONIOENCODING=utf-8\n"
+    assert run("stumble") == (2, "", expected)
+
+
 # dragoman paper
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dragoman.bundle import Bundle, state_to_weights
 from dragoman.engine.convert import convert
+from dragoman.engine.ctranslate2_engine import CTranslate2Engine
 from dragoman.engine.probe import probe_sources
 from dragoman.engine.spec import quantise, sinusoid
 from dragoman.errors import BundleError, ConfigError
@@ -133,3 +134,14 @@ def test_quantised_weights_are_near_and_never_large_enough_to_overflow(seed: int
     assert 2 * 255 * np.abs(whole.astype(int)).max() < 2**15
     steps = np.abs(weight).max(axis=1, keepdims=True) / 64
     assert np.all(np.abs(whole / scale[:, None].astype(np.float64) - weight) <= 0.501 * steps)
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut short"])
+def test_a_damaged_cache_is_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str) -> None:
+    bundle = write_tiny_bundle(tmp_path / "model")
+    weights = convert(bundle) / "model.bin"
+    whole = weights.read_bytes()
+    weights.unlink() if damage == "gone" else weights.write_bytes(whole[: len(whole) // 2])
+    CTranslate2Engine.open(bundle, workers=1)
+    assert weights.read_bytes() == whole
+    assert "is damaged" in caplog.text

@@ -57,6 +57,12 @@ def test_a_json_line_without_both_sides_is_refused_with_file_and_line(tmp_path: 
     )
 
 
+def test_half_a_character_is_refused_with_file_and_line(tmp_path: Path) -> None:
+    path = written(tmp_path / "test.jsonl", r'{"fr": "Va !", "en": ["Go!", "\ud800"]}')
+    with pytest.raises(DataError, match=r"test.jsonl:1: half a character"):
+        read_test_set(CorpusConfig(path=path, languages="fr-en"))
+
+
 def test_a_line_that_is_not_json_is_refused_with_file_and_line(tmp_path: Path) -> None:
     path = written(tmp_path / "test.jsonl", "Va !\n")
     with pytest.raises(DataError, match=r"test.jsonl:1: not JSON, expected an object a line"):

@@ -103,7 +103,14 @@ def test_without_new_lines_a_sentence_goes_on_in_the_next_line(client: httpx.Cli
 
 @pytest.mark.parametrize(
     ("text", "joined"),
-    [("a\nb", "a b"), ("a\n\nb\nc", "a\n\nb c"), ("\na\n", "\na\n"), ("a\n \nb", "a\n \nb"), ("", "")],
+    [
+        ("a\nb", "a b"),
+        ("a\n\nb\nc", "a\n\nb c"),
+        ("\na\n", "\na\n"),
+        ("a\n \nb", "a\n \nb"),
+        ("", ""),
+        ("a\r\nb\r\n\r\nc\rd", "a b\r\n\r\nc d"),
+    ],
 )
 def test_lines_of_a_paragraph_become_one(text: str, joined: str) -> None:
     assert join_lines(text) == joined

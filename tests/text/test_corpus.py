@@ -300,6 +300,13 @@ def test_a_plain_doctype_is_welcome(tmp_path: Path) -> None:
     assert sides(corpus(tmp_path / "m.tmx", text, languages="fr-en")) == [("un", "one")]
 
 
+@pytest.mark.parametrize(("encoding", "problem"), [("shift_jis", "multi-byte encodings"), ("none-such", "unknown enc")])
+def test_a_tmx_in_an_encoding_that_is_not_known_says_so(tmp_path: Path, encoding: str, problem: str) -> None:
+    text = f'<?xml version="1.0" encoding="{encoding}"?><tmx/>'
+    with pytest.raises(DataError, match=rf"m\.tmx: {problem}.*: convert it to UTF-8"):
+        list(read_pairs(corpus(tmp_path / "m.tmx", text, languages="fr-en")))
+
+
 def test_a_damaged_tmx_names_the_line(tmp_path: Path) -> None:
     text = tmx(unit(fr="un", en="one"), "<tu><tuv>")
     with pytest.raises(DataError, match=r"m\.tmx:4: not a TMX file, or a damaged one: mismatched tag"):

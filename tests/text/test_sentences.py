@@ -77,6 +77,32 @@ def test_lines_indentation_blank_lines_and_tabs_are_skeleton():
     ]
 
 
+@pytest.mark.parametrize(
+    ("language", "line", "mark"),
+    [
+        ("fr", "1. Ouvrez la porte. Entrez.", "1. "),
+        ("fr", "  12) Ouvrez la porte.", "  12) "),
+        ("en", "(3) Open the door.", "(3) "),
+        ("en", "- some bread", "- "),
+        ("fr", "— Oui, dit-il.", "— "),
+        ("en", "• «bread»", "• "),
+        ("de", "- 3. Mai", "- "),
+        ("de", "3. Mai ist ein Tag.", ""),
+        ("en", "1.5 litres", ""),
+        ("en", "-5 degrees", ""),
+        ("en", "*bold* text", ""),
+        ("en", "1987. A year.", ""),
+        ("en", "- …", ""),
+    ],
+)
+def test_the_mark_of_a_list_is_skeleton(language, line, mark):
+    segments = split(f"{line}\n{line}", language)
+    marks = [segment.text for segment in segments if segment.text.endswith(mark) and not segment.is_sentence]
+    assert "".join(segment.text for segment in segments) == f"{line}\n{line}"
+    assert sentences(line, language)[0].startswith(line[len(mark) :][:4].rstrip())
+    assert not mark or marks == [mark, f"\n{mark}"]
+
+
 @pytest.mark.parametrize("line", ["...", "—", "42", "3.14", "🙂", "(?)", "http://a.b/c.d?e=f", "!", "。"])
 def test_a_line_of_marks_numbers_or_an_emoji_is_a_sentence(line):
     assert sentences(f"{line}\nyes") == [line, "yes"]
@@ -95,7 +121,6 @@ def test_blank_text_has_no_sentence(blank):
         ("en", ["“Stop. Now!” he said.", "She left..."]),
         ("en", ["What?!", "No way!!", "Really?"]),
         ("en", ["Hello there! 🙂"]),
-        ("en", ["1. First come those.", "Then come these."]),
         ("en", ["... and then he left.", "So did she."]),
         ("en", ["Approx. ten came.", "See Fig. 7 and Vol. 3."]),
         ("en-GB", ["Mrs. Roy came.", "It was 5 p.m."]),

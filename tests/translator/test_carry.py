@@ -24,6 +24,10 @@ from dragoman.translator.translation import Link
     [
         ("Voir https://a.example/x?y=1, merci.", ["https://a.example/x?y=1"]),
         ("(www.example.org) et ada@mail.example.org!", ["www.example.org", "ada@mail.example.org"]),
+        (
+            "Vois https://a.example/b_(c)), puis (https://a.example/[1]).",
+            ["https://a.example/b_(c)", "https://a.example/[1]"],
+        ),
         ("Bonjour {name}, {0} et {{ user }} ou ${HOME}", ["{name}", "{0}", "{{ user }}", "${HOME}"]),
         ("%s a %(n)d points, %5.2f et %1$s", ["%s", "%(n)d", "%5.2f", "%1$s"]),
         ("100 % des gens, 50% de plus", []),
@@ -63,9 +67,18 @@ def test_each_must_be_there_as_often_as_in_the_source() -> None:
         ("42 et 42", "42 once", ("42",)),
         ("en 2020 100 gens", "100 people in 2020", ()),
         ("voir {x1} 57", "see {x1}", ("57",)),
+        ("12,50 euros", "12.5 euros", ()),
+        ("12,50 euros", "1250 euros", ("12,50",)),
+        ("2.75 %", "275 %", ("2.75",)),
+        ("12,00 euros", "twelve euros", ()),
+        ("0,375 litre", "375 litres", ("0,375",)),
+        ("0,375 litre", "0.375 litres", ()),
+        ("1 234 567,8", "1,234,567.8", ()),
+        ("20 000 gens", "2,0000 people", ("20 000",)),
+        ("3,417", "3417", ()),
     ],
 )
-def test_numbers_are_compared_by_their_digits(source: str, target: str, missing: tuple[str, ...]) -> None:
+def test_numbers_are_compared_by_their_value(source: str, target: str, missing: tuple[str, ...]) -> None:
     assert missing_numbers(find_carried(source), target) == missing
 
 

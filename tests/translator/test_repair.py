@@ -112,6 +112,14 @@ def test_alternatives_stay_when_the_best_is_replaced() -> None:
     assert translation.text == "The house is big."
 
 
+def test_alternatives_that_lack_something_are_left_out() -> None:
+    found = ["Hello {name}, it is 57.", "Hello.", "Hello {name}, it is 75.", "Hi {name}, it is 57."]
+    translator, _ = fake_translator(lambda *_: found)
+    translation = translator.translate("Bonjour {name}, il est 57.", alternatives=3)
+    assert (translation.text, translation.alternatives) == (found[0], (found[3],))
+    assert len(translator.translate("Bonjour {name}, il est 57.", alternatives=3, guards=False).alternatives) == 3
+
+
 # What must be carried over
 
 
@@ -215,6 +223,22 @@ def test_a_term_always_appears_in_what_ctranslate2_translates(tmp_path: Path, mo
     texts = [*(f"{text} vache {text}" for text in tiny_texts(5)), "vache", "L'vache!", "LA VACHE DORT ICI."]
     for translation in translator.translate(texts, glossary=Glossary([term])):
         assert is_used(term, translation.text), translation
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Bonjour {name}, comment vas-tu ?", "Hello {name}, how?"),
+        ("Bonjour ({name}) ; comment vas-tu ?", "Hello ({name}) ; how?"),
+        ("Bonjour : « {name} ». Comment vas-tu ?", "Hello « {name} ». how?"),
+        ("l'{name}'s ami", "the {name} friend"),
+    ],
+)
+def test_marks_beside_a_placeholder_stay(text: str, expected: str) -> None:
+    words = {"Bonjour": "Hello", "Bonjour :": "Hello", "comment vas-tu ?": "how?", "Comment vas-tu ?": "how?"}
+    words |= {"l'": "the", "'s ami": "friend"}
+    translator, _ = fake_translator(lambda text, *_: [words.get(text, "Nothing of it.")], lacking="phrases")
+    assert translator.translate(text).text == expected
 
 
 def test_a_source_that_its_terms_make_too_long_is_not_sent() -> None:

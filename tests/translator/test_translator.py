@@ -56,8 +56,8 @@ def test_sentences_of_a_paragraph_are_translated_one_by_one() -> None:
     translator, engine = fake_translator(louder)
     translation = translator.translate("  Baceba dila. Lame ni?\n\n- Poru gula.")
     assert translation.text == "  BACEBA DILA.! LAME NI?!\n\n- PORU GULA.!"
-    assert [sentence.source for sentence in translation.sentences] == ["Baceba dila.", "Lame ni?", "- Poru gula."]
-    assert engine.calls[0].sources == ["Baceba dila.", "Lame ni?", "- Poru gula."]
+    assert [sentence.source for sentence in translation.sentences] == ["Baceba dila.", "Lame ni?", "Poru gula."]
+    assert engine.calls[0].sources == ["Baceba dila.", "Lame ni?", "Poru gula."]
 
 
 def test_splitting_can_be_switched_off() -> None:
@@ -217,6 +217,12 @@ def test_a_long_sentence_is_cut_between_clauses_with_a_warning() -> None:
     pieces = len(translator._tokenizer.ids_batch([text])[0])
     parts = len(translation.sentences)
     assert warning == f"a sentence of {pieces} pieces was cut into {parts}, the model takes 30: {text[:40]!r}…"
+
+
+def test_capitals_are_counted_as_the_model_reads_them() -> None:
+    translator, engine = fake_translator(louder, max_length=13)
+    assert translator.translate("TV OK, " * 40).text.count("!") > 1
+    assert all(len(engine.tokenizer.ids_batch([source])[0]) < 13 for call in engine.calls for source in call.sources)
 
 
 def test_strict_refuses_a_long_sentence() -> None:

@@ -78,6 +78,7 @@ def dragoman(debug: bool) -> None:
 
 def main() -> None:
     """Run the command line; a user's mistake is one line on standard error and exit status 2."""
+    _open_streams()
     debug = "--debug" in sys.argv
     try:
         sys.exit(dragoman.main(standalone_mode=False) or 0)
@@ -95,10 +96,22 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         sys.exit(130)
+    except UnicodeEncodeError as error:
+        if debug:
+            raise
+        letter = error.object[error.start]
+        _complain(f"{letter!a} cannot be written in {error.encoding}: set PYTHONIOENCODING=utf-8")
     except OSError as error:
         if debug:
             raise
         _complain(f"{error.filename or 'the system'}: {error.strerror or error}")
+
+
+def _open_streams() -> None:
+    """Whoever starts us may leave out some of the three streams: there is nothing to read there, and no reader."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115  # for as long as we live
 
 
 def _help_of(error: click.ClickException) -> str:

@@ -13,6 +13,7 @@ import click
 from dragoman.cli._files import check_place, write_text
 from dragoman.cli._idle import refuse_idle
 from dragoman.cli._model import find_model
+from dragoman.cli._words import joined
 from dragoman.errors import ConfigError, require
 
 if TYPE_CHECKING:
@@ -86,10 +87,10 @@ def command(**options: Any) -> None:
 
 
 def _trace(explainer: Explainer, options: dict[str, Any]) -> Trace:
-    forced = options["forced"]
+    forced = joined([options["forced"] or ""], "--force")
     prefix = tuple(explainer.tokenizer.target_side.encode(forced).ids) if forced else ()
     return explainer.trace(
-        " ".join(options["words"]),
+        joined(options["words"]),
         source=options["source_language"],
         target=options["target_language"],
         sentence=options["sentence"] - 1,

@@ -18,6 +18,7 @@ from dragoman.cli._files import check_place
 from dragoman.cli._idle import refuse_idle
 from dragoman.cli._model import find_model
 from dragoman.cli._translations import Warnings, draw, json_line, line, progress
+from dragoman.cli._words import joined
 from dragoman.errors import ConfigError, DataError
 from dragoman.text.lines import bare_name
 
@@ -149,10 +150,10 @@ def _check(options: dict[str, Any]) -> None:
         )
     if options["glossary_path"]:
         refuse_idle({"--no-guards": options["no_guards"]}, "checks nothing, --glossary must be: leave one of them out")
-    try:
-        " ".join(options["words"]).encode()
-    except UnicodeEncodeError as error:
-        raise DataError("TEXT is not UTF-8: convert it, say with iconv -f LATIN1 -t UTF-8") from error
+    joined(options["words"])
+    path = options["output_path"]
+    if path and bare_name(path.name) != path.name:
+        raise ConfigError(f"{path} would not be compressed: give --output {bare_name(path.name)}, and compress it then")
 
 
 def _settings(options: dict[str, Any]) -> TranslateOptions:

@@ -5,7 +5,9 @@ In float32 it finds the translations that the reference finds; `ctranslate2_sear
 
 from __future__ import annotations
 
+import logging
 import os
+import shutil
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,6 +36,7 @@ from dragoman.engine.without_torch import import_ctranslate2
 from dragoman.errors import ConfigError
 
 BATCH_TOKENS = 1024
+_LOG = logging.getLogger("dragoman.engine")
 _SEEDING = threading.Lock()
 
 
@@ -66,8 +69,17 @@ class CTranslate2Engine:
         cls, bundle: Bundle, compute_type: ComputeType = "int8", workers: int = 0, divide: bool = True
     ) -> CTranslate2Engine:
         """The engine of a bundle, with a worker a core if their number is not given."""
+
+        def opened(folder: Path) -> CTranslate2Engine:
+            return cls(folder, bundle.model_config, compute_type, workers or num_cores(), divide=divide)
+
         folder = convert(bundle, compute_type)
-        return cls(folder, bundle.model_config, compute_type, workers or num_cores(), divide=divide)
+        try:
+            return opened(folder)
+        except RuntimeError as error:  # a file was cut short, or removed by whoever cleans up there
+            _LOG.warning("the converted model in the cache is damaged (%s): converting again", error)
+            shutil.rmtree(folder, ignore_errors=True)
+            return opened(convert(bundle, compute_type))
 
     def lacks(self, options: DecodeOptions, demands: Sequence[Demand] | None = None) -> str:
         if any(demand.must for demand in demands or ()):

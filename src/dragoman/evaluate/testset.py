@@ -13,7 +13,7 @@ from typing import Any
 
 from dragoman.errors import DataError
 from dragoman.recipe import CorpusConfig
-from dragoman.text.corpus import corpus_languages, format_of, read_pairs
+from dragoman.text.corpus import corpus_languages, format_of, read_pairs, refuse_half_characters
 from dragoman.text.languages import UNKNOWN
 from dragoman.text.lines import lines_of, name_of, place
 
@@ -95,6 +95,7 @@ def _sides(line: str, languages: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         source, target = (table.get(name) for name in (source_name, target_name))
         alternatives = target if isinstance(target, list) else [target]
         if isinstance(source, str) and alternatives and all(isinstance(text, str) for text in alternatives):
+            refuse_half_characters(" ".join([source, *alternatives]))
             return _one_line(source), tuple(map(_one_line, alternatives))
     source_name, target_name = ("fr", "en") if tuple(languages) == UNKNOWN else languages
     raise DataError(

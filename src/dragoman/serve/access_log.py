@@ -51,7 +51,7 @@ class AccessLog:
 
     def reopen(self) -> None:
         """Open the file by its name again, so that it can be moved away while the server runs."""
-        if self._where == "none":
+        if self._where == "none" or (self._where == "-" and sys.stderr is None):  # as a service without one
             return
         if self._where == "-":
             self._file = sys.stderr.fileno()

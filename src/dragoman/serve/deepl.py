@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ VARIANTS = {
 }
 """As targets, DeepL's clients know these languages by their variants alone; here they are all the same."""
 SPLITS = ("0", "1", "nonewlines", "default", "false", "true")
+_LINE_END = re.compile(r"(\r\n|\r|\n)")
 FORMALITIES = ("default", "more", "less", "prefer_more", "prefer_less")
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -102,11 +104,11 @@ def join_lines(text: str) -> str:
     >>> join_lines("Le chat\\ndort.\\n\\nIl rêve.")
     'Le chat dort.\\n\\nIl rêve.'
     """
-    first, *others = text.split("\n")
+    first, *others = _LINE_END.split(text)
     joined, was_blank = [first], not first.strip()
-    for line in others:
+    for end, line in zip(others[::2], others[1::2], strict=True):
         is_blank = not line.strip()
-        joined += ["\n" if is_blank or was_blank else " ", line]
+        joined += [end if is_blank or was_blank else " ", line]
         was_blank = is_blank
     return "".join(joined)
 

@@ -261,15 +261,19 @@ def _expected_keys(languages: tuple[str, str]) -> str:
     return f'{{"source": .., "target": ..}} or {{"translation": {{"{source}": .., "{target}": ..}}}}'
 
 
+def refuse_half_characters(text: str) -> None:
+    """`\\ud800` alone is valid JSON, but nothing downstream can encode it again."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DataError("half a character (a lone surrogate), expected text: write the whole character") from None
+
+
 def _side(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
         raise DataError(f"a side is {json.dumps(value)[:60]}, expected text")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        # \ud800 alone is valid JSON, but nothing downstream can encode it again.
-        raise DataError("half a character (a lone surrogate), expected text: write the whole character") from None
+    refuse_half_characters(value)
     # A side is one line everywhere else, so it is one here; the escape \n is the only way that an end gets in.
     return _LINE_ENDS.sub(" ", value.strip())

@@ -1,8 +1,8 @@
 """Text to sentences and back, without losing a character.
 
 `split` cuts text into sentences to translate and a skeleton that stays: line ends, indentation, blank lines, tabs,
-the spaces between sentences. `rebuild` puts translations into the skeleton. `split_long` cuts a sentence that is too
-long for the model. Joined again, the parts are the text, whatever the text is.
+the marks of a list, the spaces between sentences. `rebuild` puts translations into the skeleton. `split_long` cuts a
+sentence that is too long for the model. Joined again, the parts are the text, whatever the text is.
 """
 
 import itertools
@@ -30,6 +30,11 @@ _MANY_QUOTES = 200
 _QUOTES = str.maketrans(dict.fromkeys("\"'“”„‟‘’‚‛«»‹›「」『』《》〈〉", " "))
 
 _LIST_MARK = re.compile(r"\(?(?:\d{1,3}|[A-Za-z]|[ivxlcIVXLC]{2,5})[.)]")
+# What a line of a list begins with, a word to come. In some languages 3. is the third, a part of the sentence.
+_MARK = r"[-*•‣▪◦–—]|\(?\d{1,3}\)"
+_MARKED = re.compile(rf"\s*(?:{_MARK}|\d{{1,3}}\.)\s+(?=\S*\w)")
+_MARKED_BUT_DOT = re.compile(rf"\s*(?:{_MARK})\s+(?=\S*\w)")
+_HAS_ORDINALS = re.compile("cs|da|de|et|fi|hr|hu|is|lb|lv|nb|nn|no|pl|sk|sl|sr|tr")
 _LAST_WORD = re.compile(r"([\w.°-]{1,12})\.$")
 # What sentencex takes for a sentence's end though more must follow: titles, and words before a name or a number.
 _ABBREVIATIONS = {
@@ -78,7 +83,9 @@ def split(text: str, language: str = "") -> list[Segment]:
         if index % 2:
             segments.append(Segment(part, False))
             continue
-        for sentence in _sentences(part, _primary(language)):
+        mark = _list_mark(part, _primary(language))
+        segments.extend([Segment(mark, False)] if mark else [])
+        for sentence in _sentences(part[len(mark) :], _primary(language)):
             segments.extend(frame(sentence))
     return _with_whole_skeleton(segments)
 
@@ -146,6 +153,12 @@ def _is_joined(left: str, right: str) -> bool:
     """Whether two characters make one sign: an accent, a variation, or an emoji of several."""
     joiner = "\u200d"
     return left == joiner or right == joiner or unicodedata.category(right) in ("Mn", "Mc", "Me", "Sk")
+
+
+def _list_mark(line: str, language: str) -> str:
+    """The dash, the bullet or the number that a line of a list begins with, which models lose."""
+    match = (_MARKED_BUT_DOT if _HAS_ORDINALS.fullmatch(language) else _MARKED).match(line)
+    return match[0] if match else ""
 
 
 def _sentences(line: str, language: str) -> list[str]:

@@ -87,6 +87,10 @@ def _read(path: str) -> Iterator[tuple[str, Unit]]:
             except expat.ExpatError as error:
                 problem = expat.errors.messages.get(error.code, "broken")
                 raise DataError(f"{place(path, error.lineno)}: not a TMX file, or a damaged one: {problem}") from None
+            except DataError:
+                raise
+            except (LookupError, ValueError) as error:  # an encoding that expat does not know
+                raise DataError(f"{name_of(path)}: {error}: convert it to UTF-8") from None
             for unit in reading.complete:
                 yield reading.source_language, unit
             reading.complete.clear()

@@ -1,9 +1,9 @@
 """What a translation must carry over: addresses and placeholders letter by letter, numbers digit by digit, and names
 that are new to the model.
 
-Numbers are compared without what groups their digits, as languages group them differently. Those that are often
-written out (small ones, tens, hundreds) may be missing, as long as no other number stands in their place; times of
-day, which some languages count to 12 and others to 24, are not compared.
+Numbers are compared by their value, as languages group digits differently and have other decimal marks. Those that are
+often written out (small ones, tens, hundreds) may be missing, as long as no other number stands in their place; times
+of day, which some languages count to 12 and others to 24, are not compared.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ _PLACEHOLDER = (
     rf"|(?<!\d)%(?:\d++\$)?+{_CONVERSION}|%%"
 )
 _VERBATIM = re.compile(f"{_ADDRESS}|{_PLACEHOLDER}")
-_SENTENCE_MARKS = ".,;:!?…'’\")]"  # at the end of an address they are the sentence's
+_MARKS = frozenset(".,;:!?…'’\")]")  # at the end of an address they are the sentence's
 _NUMBER = re.compile(r"\d{1,3}(?:[ .,'’\u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)?")
 _TIME = re.compile(r"\b\d{1,2}(?:[.:]\d{2})? ?(?:h|uhr|[ap]\.?m)\b|\b\d{1,2} ?[h:] ?\d{2}\b", re.IGNORECASE)
 _DATE = re.compile(r"\b(\d{1,4})[./-](\d{1,2})[./-](\d{1,4})\b")
 _LARGEST_WORD = 20
 _SEPARATORS = re.compile(r"\D")
+_UNCLEAR = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")  # thousands here, thousandths there
+_DECIMALS = re.compile(r"(?:(?<=^0)[.,]\d+|[.,](?:\d{1,2}|\d{4,}))$")  # three digits behind a mark are a group
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,23 @@ def find_verbatims(sentence: str) -> tuple[Verbatim, ...]:
     for match in _VERBATIM.finditer(sentence):
         text = match[0]
         if text[0] not in "{$%":
-            text = text.rstrip(_SENTENCE_MARKS)
+            text = _without_marks(text)
         found.append(Verbatim(text, match.start()))
     return tuple(found)
+
+
+def _without_marks(address: str) -> str:
+    """An address without the sentence's marks behind it; a bracket that was opened in it is its own."""
+    surplus = {closing: address.count(closing) - address.count(opening) for opening, closing in ("()", "[]")}
+    end = len(address)
+    while address[end - 1 : end] in _MARKS:
+        mark = address[end - 1]
+        if mark in surplus:
+            if surplus[mark] <= 0:
+                break
+            surplus[mark] -= 1
+        end -= 1
+    return address[:end]
 
 
 def missing_verbatims(carried: Carried, target: str) -> tuple[Verbatim, ...]:
@@ -119,11 +135,11 @@ def missing_numbers(carried: Carried, target: str) -> tuple[str, ...]:
         return ()
     for one in carried.verbatims:
         target = target.replace(one.text, " ")
-    there = Counter(map(_digits, _numbers(target)))
+    there = Counter(map(_value, _numbers(target)))
     missing = []
     for number in carried.numbers:
-        if there[_digits(number)]:
-            there[_digits(number)] -= 1
+        if there[_value(number)]:
+            there[_value(number)] -= 1
         else:
             missing.append(number)
     # What is left over in the target is a number that the source does not have.
@@ -149,10 +165,25 @@ def _numbers(text: str) -> tuple[str, ...]:
     return tuple(_NUMBER.findall(_DATE.sub(r"\1 / \2 / \3", _TIME.sub(" ", text))))
 
 
-def _digits(number: str) -> str:
-    return _SEPARATORS.sub("", number).lstrip("0") or "0"
+def is_clear(number: str) -> bool:
+    """Whether a number is the same in all languages, as it is written; 3,417 is not."""
+    return not _UNCLEAR.fullmatch(number)
+
+
+def ungrouped(number: str) -> str:
+    """A number without what groups its digits, its decimal mark as it is: 1 234,50 is 1234,50."""
+    decimals = _DECIMALS.search(number)
+    end = decimals.start() if decimals else len(number)
+    return _SEPARATORS.sub("", number[:end]) + number[end:]
+
+
+def _value(number: str) -> str:
+    """What a number is, however it is written: 12,50 and 12.5 are one, 1,250 and 1 250 another."""
+    whole, _, decimals = ungrouped(number).replace(",", ".").partition(".")
+    decimals = decimals.rstrip("0")
+    return (whole.lstrip("0") or "0") + (f".{decimals}" if decimals else "")
 
 
 def _may_be_words(number: str) -> bool:
-    digits = _digits(number)
-    return int(digits) <= _LARGEST_WORD or len(digits.rstrip("0")) == 1
+    value = _value(number)
+    return value.isdigit() and (int(value) <= _LARGEST_WORD or len(value.rstrip("0")) == 1)

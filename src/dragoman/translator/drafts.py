@@ -15,6 +15,7 @@ from dragoman.translator.carry import NOTHING, Carried, missing_names, missing_n
 from dragoman.translator.glossary import Term, is_used
 from dragoman.translator.translation import Alternative
 
+MISSING = frozenset(("verbatim", "number", "glossary"))
 _SUSPICIONS: dict[Suspicion, str] = {
     "empty": "nothing was written",
     "loop": "the translation repeats itself",
@@ -103,15 +104,18 @@ class Scribe:
             confidence=confidence(best),
             ids=best.ids,
             problems=find_problems(sentence, text, best) if check else (),
-            alternatives=self._alternatives(text, outputs[1:]) if len(outputs) > 1 else (),
+            alternatives=self._alternatives(sentence, text, outputs[1:], check) if len(outputs) > 1 else (),
         )
 
-    def _alternatives(self, text: str, outputs: Sequence[Output]) -> tuple[Alternative, ...]:
-        """Others that read differently: different pieces may spell the same text."""
+    def _alternatives(
+        self, sentence: Sentence, text: str, outputs: Sequence[Output], check: bool
+    ) -> tuple[Alternative, ...]:
+        """Others that read differently, as different pieces may spell the same text, and that lack nothing."""
         found: dict[str, Alternative] = {}
         for output in outputs:
             other = self.decode(output.ids)
-            if other and other != text:
+            lacks = check and MISSING & {problem.kind for problem in find_problems(sentence, other)}
+            if other and other != text and not lacks:
                 found.setdefault(other, Alternative(other, output.score, confidence(output)))
         return tuple(found.values())
 

@@ -113,7 +113,7 @@ def _cut_long(
                 f"a sentence has {num_pieces} pieces, the model takes at most {room}: split it, or allow it to be cut; "
                 f"it begins {beginning!r}"
             )
-        parts = split_long(segment.text, room, scribe.num_pieces)
+        parts = split_long(segment.text, room, lambda part: scribe.num_pieces(_readable(part)))
         warning = f"a sentence of {num_pieces} pieces was cut into {len(parts)}, the model takes {room}: {beginning!r}…"
         for part in parts:
             framed = frame(part)

@@ -17,23 +17,25 @@ problems, or at last by one that keeps to the glossary; what stays wrong is warn
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from dragoman.engine.engine import NO_DEMAND, DecodeOptions, Demand, Sampling
 from dragoman.recipe import SearchConfig
 from dragoman.text.sentences import SPACELESS, Segment, frame, rebuild, split_long
 from dragoman.translator.carry import find_verbatims
-from dragoman.translator.drafts import Desk, Draft, Scribe, Sentence, confidence, find_problems
+from dragoman.translator.drafts import MISSING, Desk, Draft, Scribe, Sentence, confidence, find_problems
 from dragoman.translator.glossary import Glossary, Place
 from dragoman.translator.stand_ins import with_stand_ins
 
 _LOG = logging.getLogger("dragoman.translator")
 _WIDER, _CONSTRAINED_BEAM = 5, 8
-_MISSING = frozenset(("verbatim", "number", "glossary"))
 _ASTRAY = frozenset(("empty", "loop", "copy", "ratio", "cut"))
 _TOO_LONG = frozenset(("loop", "cut"))
 _VERBATIM, _GLOSSARY = frozenset(("verbatim",)), frozenset(("glossary",))
+# Of what is translated beside a part that stays; other marks there would get lost, and stay too.
+_OWN_AFTER, _OWN_BEFORE = "'’", "'’.,;:!?…"
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,8 @@ def _ways(scribe: Scribe, search: SearchConfig) -> list[_Way]:
     calm = replace(wide, no_repeat_ngram=3)
     drawn = Sampling(temperature=0.7, top_k=20)
     return [
-        _Way("another hypothesis", _MISSING | _ASTRAY, DecodeOptions(search=wide, num_best=wide.beam)),
-        _Way(
-            "constrained", _MISSING, DecodeOptions(search=constrained), lambda one, draft: phrases(one, draft, scribe)
-        ),
+        _Way("another hypothesis", MISSING | _ASTRAY, DecodeOptions(search=wide, num_best=wide.beam)),
+        _Way("constrained", MISSING, DecodeOptions(search=constrained), lambda one, draft: phrases(one, draft, scribe)),
         _Way("without repeats", _ASTRAY, DecodeOptions(search=calm, num_best=calm.beam)),
         _Way("sampled", _ASTRAY, DecodeOptions(search=search, num_best=_WIDER, sampling=drawn)),
     ]
@@ -171,9 +171,23 @@ def _between(text: str, fixed: Sequence[tuple[int, int, str]]) -> list[Segment]:
     segments: list[Segment] = []
     at = 0
     for start, end, instead in fixed:
-        segments += [*_translatable(text[at:start]), Segment(instead, False)]
+        segments += [*_edged(text[at:start], after=bool(segments), before=True), Segment(instead, False)]
         at = end
-    return segments + _translatable(text[at:])
+    return segments + _edged(text[at:], after=bool(segments), before=False)
+
+
+def _edged(text: str, after: bool, before: bool) -> list[Segment]:
+    """What stands after or before a part that stays, the marks between the two as parts that stay too."""
+    if not any(map(str.isalpha, text)):
+        return _translatable(text)
+    start = _num_marks(text, _OWN_AFTER) if after else 0
+    end = len(text) - (_num_marks(reversed(text), _OWN_BEFORE) if before else 0)
+    return [*_translatable(text[:start]), *_translatable(text[start:end]), *_translatable(text[end:])]
+
+
+def _num_marks(letters: Iterable[str], own: str) -> int:
+    """How many marks and blanks they begin with."""
+    return sum(1 for _ in takewhile(lambda letter: not letter.isalnum() and letter not in own, letters))
 
 
 def _in_halves(sentence: Sentence, scribe: Scribe) -> list[Segment]:
@@ -206,8 +220,9 @@ def _spaced(segments: Sequence[Segment], translations: Sequence[str]) -> list[st
 def _sticks(left: str, right: str) -> bool:
     """Whether a space is missing between two texts, of scripts that have spaces."""
     edges = left[-1:], right[:1]
-    is_end = edges[0].isalnum() or edges[0] in tuple(".,;:!?…")
-    return is_end and edges[1].isalnum() and not any(map(SPACELESS.match, edges))
+    is_end = edges[0].isalnum() or edges[0] in tuple(".,;:!?…})]")
+    is_start = edges[1].isalnum() or edges[1] in tuple("{$%")
+    return is_end and is_start and not any(map(SPACELESS.match, edges))
 
 
 def _helped(drafts: Sequence[Draft], helps: frozenset[str]) -> list[int]:

@@ -4,7 +4,8 @@
     It costs 1847 euros.  ->  It costs 1985 euros.  ->  Ça coûte 1985 euros.  ->  Ça coûte 1847 euros.
 
 Cut into pieces that the model has seen elsewhere, a new name comes out garbled, and the sentence around it suffers.
-Long numbers get a digit too many. What stands in are names that the model copies, as its training pairs did, and years.
+Long numbers get a digit too many, others lose their decimal mark. What stands in are names that the model copies, as
+its training pairs did, and years.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 
 from dragoman.engine.engine import DecodeOptions, Output
 from dragoman.text.whole_words import has_word, replace_words
-from dragoman.translator.carry import missing_numbers
+from dragoman.translator.carry import is_clear, missing_numbers, ungrouped
 from dragoman.translator.drafts import Desk, Draft, Sentence, find_problems
 
 _SURE, _NEARLY = 0.7, 0.8
@@ -43,7 +44,7 @@ def _choose(sentence: Sentence, draft: Draft, stand_ins: Sequence[str]) -> dict[
     """A stand-in for each name of a sentence and each number that its draft lacks; none if there are not enough."""
     names = [name.text for name in sentence.carried.distinct_names]
     missing = dict.fromkeys(missing_numbers(sentence.carried, draft.text))
-    numbers = [number for number in missing if number.isdigit() and len(number) > 1]
+    numbers = [number for number in missing if len(number) > 1 and is_clear(number)]
     chosen: dict[str, str] = {}
     for lost, known in ((names, stand_ins), (numbers, _YEARS)):
         free = [one for one in known if not has_word(one, sentence.text)]
@@ -58,7 +59,9 @@ def _put_back(sentence: Sentence, output: Output, found: Mapping[str, str], desk
     stood_in = desk.scribe.draft(sentence, [output], check=False)
     if not all(has_word(instead, stood_in.text) for instead in found.values()):
         return None
-    text = replace_words({instead: name for name, instead in found.items()}, stood_in.text)
+    names = {name.text for name in sentence.carried.distinct_names}
+    own = {instead: lost if lost in names else ungrouped(lost) for lost, instead in found.items()}
+    text = replace_words(own, stood_in.text)
     ids = tuple(desk.scribe.tokenizer.target_side.ids_batch([text])[0])
     problems = find_problems(sentence, text, output)
     return replace(stood_in, text=text, ids=ids if len(ids) < desk.max_length else (), problems=problems)
