@@ -97,7 +97,7 @@ def test_warnings_are_told_and_counted(shouter: Shouter, tmp_path: Path) -> None
     shouter.warnings = ("loud",)
     (tmp_path / "letter.docx").write_bytes(docx("".join(f"<w:p>{run('one')}</w:p>" for _ in range(7))))
     told = translate("--input", tmp_path / "letter.docx", "--output", tmp_path / "out.docx").stderr.splitlines()
-    assert told[0] == f"dragoman: {tmp_path / 'letter.docx'}:1: loud"
+    assert told[0] == f"dragoman: {tmp_path / 'letter.docx'}, text 1: loud"
     assert told[5:] == ["dragoman: 2 more texts have warnings"]
 
 

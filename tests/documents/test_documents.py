@@ -1,6 +1,7 @@
 """Files to translate: texts come out, translations go in, and all else stays; hostile files are refused in a line."""
 
 import io
+import re
 import struct
 import zipfile
 from collections.abc import Callable
@@ -56,7 +57,7 @@ def test_of_a_name_only_the_extension_counts(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "shown"), [("a.exe", ".exe"), ("docx", "a name without extension"), ("", "a name")])
 def test_other_extensions_are_refused_with_those_that_can_be_sent(name: str, shown: str) -> None:
-    with pytest.raises(DataError, match=r"send \.txt, \.html, \.htm, \.srt, \.docx, \.odt") as caught:
+    with pytest.raises(DataError, match=r"send \.txt, \.html, \.htm, \.srt, \.vtt, \.docx, \.odt") as caught:
         extension_of(name)
     assert str(caught.value).startswith(shown)
 
@@ -108,10 +109,34 @@ three four</i>
 
 
 def test_subtitles_keep_numbers_times_and_speakers_and_wrap_a_sentence_as_it_was() -> None:
-    assert read("a.srt", CUES.encode()).texts == ("one two three four", "- Five six.", "- Seven eight & nine")
-    expected = CUES.replace("one two\nthree four", "FOUR THREE\nTWO ONE").replace("- Five six.", "SIX. FIVE -")
-    expected = expected.replace("- Seven {\\an8}eight & nine", "NINE & {\\an8}EIGHT SEVEN -")
+    assert read("a.srt", CUES.encode()).texts == ("one two three four", "Five six.", "Seven eight & nine")
+    expected = CUES.replace("one two\nthree four", "FOUR THREE\nTWO ONE").replace("- Five six.", "- SIX. FIVE")
+    expected = expected.replace("- Seven {\\an8}eight & nine", "- NINE & {\\an8}EIGHT SEVEN")
     assert translated("a.srt", CUES.encode()).decode() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("♪ one two ♪", "♪ TWO ONE ♪"),
+        ("-one two", "-TWO ONE"),
+        ("[one two]", "[TWO ONE]"),
+        ("(one) two three", "THREE TWO (ONE)"),
+        ("<i>- one two</i>\n<i>- three four</i>", "<i>- TWO ONE</i>\n<i>- FOUR THREE</i>"),
+        ("—", "—"),
+    ],
+)
+def test_marks_of_speakers_and_songs_stay(text: str, expected: str) -> None:
+    cue = "1\n0:7:1 --> 0:7:2,5\n{}\n"
+    assert translated("a.srt", cue.format(text).encode()).decode() == cue.format(expected)
+
+
+def test_webvtt_keeps_all_that_is_not_said() -> None:
+    text = "WEBVTT - one two\n\nNOTE\nthree four\n\nfirst\n00:01.000 --> 00:04.000 align:start\n{}\n"
+    before = "<v Ada>one <00:02.000><c.loud>two</c></v>\n- three four"
+    after = "<v Ada><00:02.000><c.loud>TWO</c> ONE</v>\n- FOUR THREE"
+    assert read("a.vtt", text.format(before).encode()).texts == ("one two", "three four")
+    assert translated("a.vtt", text.format(before).encode()).decode() == text.format(after)
 
 
 @given(st.one_of(st.text(), st.lists(st.sampled_from([*CUES.splitlines(keepends=True), "\n", "a\r\n"])).map("".join)))
@@ -123,7 +148,8 @@ def test_subtitles_that_are_not_changed_are_the_same_byte_for_byte(text: str) ->
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(
     ("head", "unit"),
-    [(".<", "a"), (".<b ", "a"), (".", '"'), (".", "<b>"), ("", ".<b "), ("a", " "), ("a", "\t "), ("", "{\\a"),
+    [(".<", "a"), (".<b ", "a"), ("", "♪ "), ("", "-"), ("a", "\u00a0"),
+     ("", "<i> "), (".", '"'), (".", "<b>"), ("", ".<b "), ("a", " "), ("a", "\t "), ("", "{\\a"),
      ("", "<b "), ("1", "1"), ("1:11:11,", "1"), ("a\n", "b c\n")],
 )  # fmt: skip
 def test_two_hundred_thousand_characters_of_subtitles_take_no_time(head: str, unit: str) -> None:
@@ -152,6 +178,27 @@ def test_a_charset_that_never_comes_takes_no_time() -> None:
 
 
 # Word
+
+
+def test_text_that_shares_its_run_with_a_picture_is_translated() -> None:
+    picture, box = (
+        "<w:sym w:char='F04A'/>",
+        f"<w:pict><w:txbxContent><w:p>{run('five six')}</w:p></w:txbxContent></w:pict>",
+    )
+    mixed = f'<w:r><w:rPr><w:b/></w:rPr><w:t xml:space="preserve">one </w:t>{picture}<w:t> two</w:t>{box}</w:r>'
+    data = docx(f"<w:p>{mixed}{run(' three')}</w:p><w:p><w:r>{picture}</w:r></w:p>")
+    assert unpack(unchanged("a.docx", data)) == unpack(data)
+    document = unpack(translated("a.docx", data))["word/document.xml"].decode()
+    assert all(document.count(one) == 1 for one in ("TWO", "ONE", "THREE", "SIX FIVE", "<w:pict>"))
+    assert document.count(picture) == 2
+    assert "<w:t>two" not in document
+
+
+def test_a_formula_between_two_spaces_keeps_both() -> None:
+    formula = "<w:math>x</w:math>"
+    for body in (f"{run('one ')}{formula}{run(' two')}", f"{run('one ', '<w:b/>')}{formula}{run(' two')}"):
+        data = read("a.docx", docx(f"<w:p>{body}</w:p>")).render(["ONE TWO"])
+        assert re.sub("<[^>]*>", "", unpack(data)["word/document.xml"].decode()).strip() == "ONE x TWO"
 
 
 def test_word_text_that_is_not_changed_is_the_same_byte_for_byte() -> None:
@@ -353,6 +400,8 @@ def test_what_is_no_document_is_refused() -> None:
 
 def test_an_archive_that_unpacks_to_too_much_is_refused_before_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     bomb = pack({"content.xml": b" " * (3 << 20)})
+    picture = unpack(odt("<text:p>one two</text:p>")) | {"Pictures/white.bmp": b"\xff" * (3 << 20)}
+    assert b"TWO ONE" in unpack(translated("a.odt", pack(picture)))["content.xml"]
     assert refusal("a.odt", bomb) == "a part of the document unpacks to more than 200 times its size: it is no text"
     monkeypatch.setattr(archive, "MOST_BYTES", 1009)
     large = "the document unpacks to 1013 bytes, at most 1009 are taken"

@@ -75,7 +75,8 @@ class Warnings:
             return
         if self._told < _SHOWN_WARNINGS:
             self._told += 1
-            click.echo(f"dragoman: {self._name}:{self.number}: {'; '.join(translation.warnings)}", err=True)
+            where = f":{self.number}" if self._what == "lines" else f", {self._what.removesuffix('s')} {self.number}"
+            click.echo(f"dragoman: {self._name}{where}: {'; '.join(translation.warnings)}", err=True)
         else:
             self._untold += 1
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 _TELLING = 5
+_WIDEST = 64  # the tree of a wider search is more than anybody reads, and takes gigabytes
 
 
 @click.command(name="explain", short_help="See what a translation was made of.")
@@ -33,7 +34,7 @@ _TELLING = 5
     "--sentence", type=click.IntRange(min=1), default=1, metavar="N", help="The sentence of TEXT to explain. [1]"
 )
 @click.option(
-    "--beam", type=click.IntRange(min=1), metavar="N", help="Hypotheses kept open; the model's own if not given."
+    "--beam", type=click.IntRange(1, _WIDEST), metavar="N", help="Hypotheses kept open; the model's own if not given."
 )
 @click.option(
     "--length-penalty", type=float, metavar="A", help="0 favours short translations; the model's own if not given."

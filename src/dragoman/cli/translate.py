@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dragoman.translator import TranslateOptions, Translation, Translator
 
 _STANDARD_INPUT = "-"
-_DOCUMENTS = (".html", ".htm", ".srt", ".docx", ".odt")
+_DOCUMENTS = (".html", ".htm", ".srt", ".vtt", ".docx", ".odt")
 """Inputs that are translated as a whole, if nothing else is said."""
 _SURE = 0.9
 """How confident a guess of the language must be to be told."""
@@ -106,8 +106,8 @@ _SAVED_LINES = 256
 def command(**options: Any) -> None:
     """Translate TEXT, a file (--input), or standard input.
 
-    Text is translated line by line; a page (.html), subtitles (.srt) and documents (.docx, .odt) as a whole, and all
-    that is not text in them stays as it is.
+    Text is translated line by line; a page (.html), subtitles (.srt, .vtt) and documents (.docx, .odt) as a whole, and
+    all that is not text in them stays as it is.
 
     \b
     dragoman translate "Je suis étudiant."

@@ -4,7 +4,7 @@
     document.render(translations of document.texts) -> bytes
 
     reading                 `read`: the right reader for a name
-    subtitles               captions: sentences run across them
+    subtitles               captions: SubRip and WebVTT
     docx, docx_paragraph    Word
     odt                     OpenDocument
     office                  what Word and OpenDocument have in common: XML whose paragraphs are translated

@@ -6,6 +6,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dragoman.documents.office import Paragraph, Part, Parts, Placeholders, has_letters
 from dragoman.translator.inline import Piece
@@ -18,7 +19,7 @@ _WORD = (
 FORMAT = "format"
 """The name of the pieces that begin and end text of another format; the opening one's raw text is the format."""
 IN_RUN = "in run"
-"""The name of atoms that stand in a run: tabs and line breaks."""
+"""The name of atoms that stand in a run: tabs, line breaks, and pictures beside text."""
 _LINES = re.compile(r"[\t\r\n]+")
 
 
@@ -125,29 +126,38 @@ class ParagraphReader:
         return None
 
     def _take_run(self, at: int, after: int, pieces: list[Piece]) -> None:
-        """A run of text, or one that stays as it is because it has something else."""
+        """A run of text, or one that stays as it is because it has something else alone."""
         part = self._part
         format = ""
         found: list[Piece] = []
-        for start, stop in part.children(at + 1, after - 1):
+        children = list(part.children(at + 1, after - 1))
+        texts = [(start, stop) for start, stop in children if self._is(start, "t")]
+        is_plain = all(
+            part.tokens[place].kind == "text" for start, stop in texts for place in range(start + 1, stop - 1)
+        )
+        if not is_plain or (not texts and any(self._is_other(start) for start, _ in children)):
+            pieces.append(self._keep(at, after))
+            return
+        for start, stop in children:
             token = part.tokens[start]
             if self._is(start, "rPr"):
                 format = part.raw(start, stop)
             elif self._is(start, "t"):
-                if any(part.tokens[place].kind != "text" for place in range(start + 1, stop - 1)):
-                    break
                 text = _text_of(token.raw, part.raw(start + 1, stop - 1) if token.kind == "open" else "")
                 found += [Piece("text", text, text)] if text else []
             elif self._is(start, "noBreakHyphen"):
                 found.append(Piece("text", "\u2011", "\u2011"))
             elif token.name in self._white:
                 found.append(Piece("atom", part.raw(start, stop), self._white[token.name], IN_RUN))
-            elif token.kind != "text" and token.name not in self._stale:
-                break
-        else:
-            pieces += [Piece("open", format, name=FORMAT), *found, Piece("close", format, name=FORMAT)]
-            return
-        pieces.append(self._keep(at, after))
+            elif self._is_other(start):
+                found.append(replace(self._keep(start, stop), name=IN_RUN))
+        pieces += [Piece("open", format, name=FORMAT), *found, Piece("close", format, name=FORMAT)]
+
+    def _is_other(self, at: int) -> bool:
+        """Whether it is a part of a run that is no text: a picture, a symbol, the number of a note."""
+        token = self._part.tokens[at]
+        is_known = token.name in self._white or token.name in self._stale or self._is(at, "rPr", "t", "noBreakHyphen")
+        return token.kind != "text" and not is_known
 
     def _field_kind(self, at: int, after: int) -> str:
         """begin, separate or end, if a run has such a mark of a field."""

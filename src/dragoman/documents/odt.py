@@ -40,7 +40,6 @@ class _Reader:
         self._white = {prefix + "s": " ", prefix + "tab": "\t", prefix + "line-break": "\n"}
         self._unseen = frozenset(prefix + name for name in ("soft-page-break",))
         self._deleted = prefix + "tracked-changes"
-        self._numbers = frozenset(prefix + name for name in ("note-citation", "ruby-text"))
 
     def read(self) -> Part:
         self._part.parts = self._read(0, len(self._part.tokens))

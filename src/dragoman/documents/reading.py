@@ -12,12 +12,13 @@ from typing import Protocol
 from dragoman.errors import DataError
 from dragoman.translator.translation import Translation
 
-EXTENSIONS = (".txt", ".html", ".htm", ".srt", ".docx", ".odt")
+EXTENSIONS = (".txt", ".html", ".htm", ".srt", ".vtt", ".docx", ".odt")
 CONTENT_TYPES = {
     ".txt": "text/plain",
     ".html": "text/html",
     ".htm": "text/html",
     ".srt": "application/x-subrip",
+    ".vtt": "text/vtt",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     ".odt": "application/vnd.oasis.opendocument.text",
 }
@@ -113,7 +114,7 @@ def read(name: str, data: bytes) -> Document:
         from dragoman.translator.markup import parse
 
         return _read_text(data, parse, _charset(data), "xmlcharrefreplace")
-    if extension == ".srt":
+    if extension in (".srt", ".vtt"):
         from dragoman.documents.subtitles import read_subtitles
 
         return _read_text(data, read_subtitles)

@@ -1,4 +1,6 @@
-"""SubRip subtitles: numbers, times and blank lines stay; the text of a cue is translated, and wrapped as it was."""
+"""SubRip and WebVTT subtitles: numbers, times, notes and blank lines stay; the text of a cue is translated, and wrapped
+as it was. So do the marks of speakers and songs.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,15 @@ from dataclasses import dataclass
 from dragoman.translator.inline import Interleaved, Piece, Unit, place
 from dragoman.translator.translation import Translation
 
-_TIMES = re.compile(r"\s*\d+:\d\d:\d\d[,.]\d+\s*-->\s*\d+:\d\d:\d\d[,.]\d+")
+_TIME = r"(?:\d+:)?\d{1,2}:\d{1,2}(?:[,.]\d+)?"
+_TIMES = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
-_TAG = re.compile(r"<(/?)(b|i|u|s|font|c|v|ruby|rt)\b[^<>]*>|\{\\[^{}]*\}", re.IGNORECASE)
+_TAG = re.compile(r"<(/?)(b|i|u|s|font|c|v|ruby|rt|lang)\b[^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}", re.IGNORECASE)
 _SPEAKER = ("-", "–", "—", "♪", "♫", "[", "(", "<v")
+_BEFORE = re.compile(r"\s*[-–—♪♫]+\s*")
+_AFTER = re.compile(r"(?<!\s)\s*+[♪♫]\s*+$")
+_BRACKETED = re.compile(r"([\[(])([^\[\]()]*)([\])])")
+_FIRST_TAGS = re.compile(rf"\s*(?:(?:{_TAG.pattern})\s*)*", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.!?…♪♫\])][\"'”’»]*+(?:</?\w++[^<>]*+>)*+\s*+$")
 _LINE_END = re.compile(r"((?:(?<![ \t])[ \t]++)?[\r\n]++[ \t]*+)")
 
@@ -50,7 +57,7 @@ def _units(lines: Sequence[str]) -> Iterator[str | Unit]:
     group: list[str] = []
     for number, line in enumerate(lines):
         group.append(line)
-        following = lines[number + 1].lstrip() if number + 1 < len(lines) else _SPEAKER[0]
+        following = _FIRST_TAGS.sub("", lines[number + 1], count=1) if number + 1 < len(lines) else _SPEAKER[0]
         if following.startswith(_SPEAKER) or _SENTENCE_END.search(line):
             yield from _unit("".join(group))
             group = []
@@ -67,11 +74,39 @@ def _unit(text: str) -> Iterator[str | Unit]:
         pieces.append(Piece(kind, match[0], name=name))  # type: ignore[arg-type]
         start = match.end()
     pieces += _plain(body[start:])
+    pieces = _with_marks(pieces)
     if any(any(map(str.isalpha, piece.text)) for piece in pieces):
         yield tuple(pieces)
     else:
         yield body
     yield text[len(body) :]
+
+
+def _with_marks(pieces: list[Piece]) -> list[Piece]:
+    """The pieces, with the marks around their text apart, as models lose them."""
+    places = [place for place, piece in enumerate(pieces) if piece.kind == "text"]
+    if not places:
+        return pieces
+    first, last = pieces[places[0]].text, pieces[places[-1]].text
+    if len(places) == 1 and (bracketed := _BRACKETED.fullmatch(first)):
+        parts = [Piece("atom", bracketed[1]), *_plain(bracketed[2]), Piece("atom", bracketed[3])]
+        return pieces[: places[0]] + parts + pieces[places[0] + 1 :]
+    if (after := _AFTER.search(last)) and after.start():
+        pieces = [
+            *pieces[: places[-1]],
+            *_plain(last[: after.start()]),
+            Piece("atom", after[0]),
+            *pieces[places[-1] + 1 :],
+        ]
+        first = pieces[places[0]].text
+    if (before := _BEFORE.match(first)) and before.end() < len(first):
+        pieces = [
+            *pieces[: places[0]],
+            Piece("atom", before[0]),
+            *_plain(first[before.end() :]),
+            *pieces[places[0] + 1 :],
+        ]
+    return pieces
 
 
 def _plain(text: str) -> list[Piece]:

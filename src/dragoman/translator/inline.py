@@ -119,7 +119,30 @@ def place(pieces: Sequence[Piece], translation: Translation | str) -> list[Piece
             arranged = arrange(source, sentence.target, sentence.links, root, opaque)
             placed += [Piece("new", "", one) if isinstance(one, str) else pieces[one] for one in arranged]
         before = last + 1
-    return placed + _without(pieces, before, len(pieces), moved)
+    return _spaced(pieces, placed + _without(pieces, before, len(pieces), moved))
+
+
+def _spaced(pieces: Sequence[Piece], placed: Sequence[Piece]) -> list[Piece]:
+    """What was placed, with a space after an atom that had one on either side, of which a translator writes one."""
+    between: set[int] = set()
+    atom, before = None, ""
+    for piece in pieces:
+        if piece.kind == "atom" and not piece.text:
+            atom = piece if before == " " else None
+        elif piece.text:
+            if atom is not None and piece.text[0] == " ":
+                between.add(id(atom))
+            atom, before = None, piece.text[-1]
+    spaced: list[Piece] = []
+    is_after = False
+    for piece in placed:
+        if is_after and piece.text:
+            if piece.kind == "new" and piece.text[0].isalnum():
+                spaced.append(Piece("new", "", " "))
+            is_after = False
+        is_after = is_after or id(piece) in between
+        spaced.append(piece)
+    return spaced
 
 
 def _without(pieces: Sequence[Piece], start: int, end: int, moved: set[int]) -> list[Piece]:
@@ -138,13 +161,14 @@ def _find(text: str, translation: Translation | str) -> list[_Found]:
         if start < 0 or begin < 0 or not sentence.source:
             break
         gap, gap_target = text[at_source:start], translation.text[at_target:begin]
-        if _says_something(gap) or _says_something(gap_target):
+        if gap != gap_target and (_says_something(gap) or _says_something(gap_target)):
             break
         space = gap_target if found and not gap else ""
         at_source, at_target = start + len(sentence.source), begin + len(sentence.target)
         found.append(_Found(start, at_source, sentence.target, sentence.alignment, space))
     else:
-        if found and not _says_something(text[at_source:]) and not _says_something(translation.text[at_target:]):
+        rest, rest_target = text[at_source:], translation.text[at_target:]
+        if found and (rest == rest_target or not (_says_something(rest) or _says_something(rest_target))):
             return found
     stripped = text.strip()
     if translation.text == text or not stripped:

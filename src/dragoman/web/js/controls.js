@@ -50,8 +50,11 @@ export function slider(label, { min, max, step, value, change, name, show = Stri
   } });
   const box = el("label", { class: "slider" }, el("span", { text: label }), input, output);
   box.show = (now) => {
+    // What came with an address may lie beyond what can be dragged to.
+    input.min = Math.min(min, now);
+    input.max = Math.max(input.max, now);
     input.value = now;
-    output.textContent = show(Number(input.value));
+    output.textContent = show(Number(now));
   };
   box.input = input;
   return box;

@@ -13,7 +13,7 @@ export function createBeam(root, app) {
   let pinned = null; // the node that was chosen; one that is pointed at is told meanwhile
   const width = slider("Beam width", { name: "beam", min: 1, max: 8, step: 1, value: app.state.beam ?? 1,
     change: (beam) => app.translate({ beam, step: null }) });
-  const penalty = slider("Length penalty", { name: "penalty", min: 0, max: 2, step: 0.1, value: 0.6, show: (value) => value.toFixed(1),
+  const penalty = slider("Length penalty", { name: "penalty", min: 0, max: 2, step: 0.1, value: 0.6, show: (value) => String(Math.round(value * 100) / 100),
     change: (lengthPenalty) => app.translate({ lengthPenalty, step: null }) });
   const all = tick("show what was dropped", { name: "pruned", checked: pruned, change: (value) => { pruned = value; draw(); } });
   const tree = el("div", { class: "scroll tree", tabindex: -1 });

@@ -30,6 +30,12 @@ export function createMatters(root, app) {
   }, (problem) => { maps = []; replace(body, problem); replace(table); });
 
   function show({ words, targets, before, change }, weights, title) {
+    if (!words.length || !targets.length) {
+      maps = [];
+      replace(body, note("There are only special pieces here, and no words to leave out."));
+      replace(readout);
+      return replace(table);
+    }
     const changes = matrix(words.length, targets.length, Float32Array.from(change.flat()));
     const most = Math.max(0.01, ...change.flat().map(Math.abs));
     const tell = (row, col) => {

@@ -1,7 +1,7 @@
 // Training replay: the same sentence under the weights of every checkpoint that was kept.
 
 import { cividis } from "../colour.js";
-import { opening, slider } from "../controls.js";
+import { note, opening, slider } from "../controls.js";
 import { bdi, el, inLanguage, replace, said } from "../dom.js";
 import { matrix } from "../matrix.js";
 import { fixed, share, thousands } from "../numbers.js";
@@ -41,6 +41,10 @@ export function createReplay(root, app) {
     const moment = moments[index];
     if (!moment) return;
     const words = meta.source.words.map((word) => word.text);
+    if (!words.length || !moment.words.length) {
+      for (const part of [text, figures, readout]) replace(part);
+      return replace(map, note("There are only special pieces here, and no words to join."));
+    }
     const weights = matrix(moment.words.length, words.length, Float32Array.from(moment.matrix.flat()));
     const tell = (row, col) => replace(readout, said(moment.words[row]), " looked at ", said(words[col]), `: ${share(weights.data[row * words.length + col])}`);
     readout.textContent = "Point at a cell: a row is a word of the final translation, a column a source word.";
