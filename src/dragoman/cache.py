@@ -81,9 +81,11 @@ def atomic_file(path: Path) -> Iterator[Path]:
     staging = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
     os.close(os.open(staging, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
-        yield staging
+        mode = staging.stat().st_mode
         with suppress(FileNotFoundError):
-            staging.chmod(stat.S_IMODE(path.stat().st_mode))
+            mode = path.stat().st_mode
+        yield staging
+        staging.chmod(stat.S_IMODE(mode))  # safetensors puts a private file in its place
         flush(staging)
         staging.replace(path)
         flush(path.parent)

@@ -35,16 +35,25 @@ def test_the_exponential_average_follows_by_its_decay(tmp_path: Path) -> None:
     weights = make(model, tmp_path, ema_decay=0.75)
     for value in (4.0, 0.0, 12.0):
         model.move(value)
-        weights.follow()
+        weights.follow(1_000)
     # 8 -> 3/4 · 8 + 1/4 · 4 = 7 -> 3/4 · 7 = 5.25 -> 3/4 · 5.25 + 1/4 · 12
     assert weights.state()["weight"].item() == 6.9375
+
+
+def test_what_was_before_any_step_is_soon_forgotten(tmp_path: Path) -> None:
+    model = Point(8.0)
+    weights = make(model, tmp_path, ema_decay=0.999)
+    model.move(4.0)
+    for step in range(30):
+        weights.follow(step)
+    assert weights.state()["weight"].item() == pytest.approx(4.0, abs=1e-3)
 
 
 def test_the_average_counts_and_training_goes_on_from_the_models_own_weights(tmp_path: Path) -> None:
     model = Point(8.0)
     weights = make(model, tmp_path, ema_decay=0.5)
     model.move(4.0)
-    weights.follow()
+    weights.follow(1_000)
     assert weights.state()["weight"].item() == 6
     assert model.weight.item() == 4
 
@@ -53,7 +62,7 @@ def test_without_a_decay_the_weights_of_the_last_step_count(tmp_path: Path) -> N
     model = Point(8.0)
     weights = make(model, tmp_path)
     model.move(4.0)
-    weights.follow()
+    weights.follow(1_000)
     state = weights.state()
     assert state["weight"].item() == 4
     assert weights.tensors() == {}
@@ -69,7 +78,7 @@ def test_the_average_of_adapters_is_worked_into_the_weights(tmp_path: Path) -> N
     (adapter,) = model[0].parametrizations.weight
     with torch.no_grad():
         adapter.b.fill_(1.0)
-    weights.follow()
+    weights.follow(1_000)
     state = weights.state()
     assert list(state) == ["0.weight"]
     torch.testing.assert_close(state["0.weight"], before + 2 * torch.full((5, 2), 0.5) @ adapter.a.detach())
@@ -80,7 +89,7 @@ def test_an_average_is_saved_and_taken_up_again(tmp_path: Path) -> None:
     model = Point(8.0)
     weights = make(model, tmp_path, ema_decay=0.5)
     model.move(4.0)
-    weights.follow()
+    weights.follow(1_000)
     again = make(Point(0.0), tmp_path, ema_decay=0.5)
     again.restore(weights.tensors())
     assert again.state()["weight"].item() == 6

@@ -1,5 +1,7 @@
 """Going on from a model: its weights, pieces and shape, what it knew before, adapters, and both directions."""
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from small_runs import events, run_small, small_recipe, stop_at, translate, weig
 from synthetic import make_pairs
 
 from dragoman.bundle import Bundle
-from dragoman.recipe import CorpusConfig
+from dragoman.recipe import CorpusConfig, SearchConfig
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +66,26 @@ def test_the_shape_is_the_bases_and_dropout_the_recipes(corpus: CorpusConfig, tr
     run_small(recipe, tmp_path / "model", init=str(trained))
     config = Bundle.open(tmp_path / "model").model_config
     assert (config.d_model, config.dropout) == (32, 0.3)
+
+
+def test_what_is_not_asked_for_is_the_bases(trained: Path, tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    shutil.copytree(trained, base, ignore=shutil.ignore_patterns("run"))
+    for name, changes in (
+        ("scorecard.json", {"licence": "CC BY 2.0", "limits": "news"}),
+        ("config.json", {"search": {"beam": 2, "length_penalty": 2.5}}),
+    ):
+        values = json.loads((base / name).read_text(encoding="utf-8"))
+        (base / name).write_text(json.dumps(values | changes), encoding="utf-8")
+    (tmp_path / "more.tsv").write_text("taro ba\tthe cat\n" * 40 + "miku\ttree\n" * 40, encoding="utf-8")
+    more = CorpusConfig(path=str(tmp_path / "more.tsv"))
+    recipe = replace(small_recipe(more, max_steps=2), search=SearchConfig())
+    run_small(recipe, tmp_path / "tuned", init=str(base))
+    tuned = Bundle.open(tmp_path / "tuned")
+    assert tuned.directions == ("xx-yy",)
+    assert (tuned.search.beam, tuned.search.length_penalty) == (2, 2.5)
+    assert (tuned.scorecard["licence"], tuned.scorecard["limits"]) == ("CC BY 2.0", "news")
+    assert [one["name"] for one in tuned.scorecard["data"]] == ["pairs.tsv", "more.tsv"]
 
 
 def test_adapters_are_merged_into_a_plain_model(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:

@@ -144,6 +144,17 @@ def test_auto_compiles_a_long_run_if_a_step_gets_faster_and_says_so(
     assert text in [event.get("text") for event in told]
 
 
+def test_where_nothing_can_be_compiled_a_long_run_goes_on_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hardware, "EARNS_BACK_SECONDS", 0.0)
+    monkeypatch.setattr(hardware, "compiling_pays", mock.Mock(side_effect=RuntimeError("No C++ compiler\n\nfound")))
+    told: list[Any] = []
+    run_small(small_recipe(write_corpus(tmp_path), max_steps=2), tmp_path / "model", trackers=[told.append])
+    assert events(tmp_path / "model", "start")[0]["compiled"] is False
+    assert "torch.compile: it does not work here (No C++ compiler): off" in [one.get("text") for one in told]
+
+
 def test_auto_does_not_even_try_for_a_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hardware, "compiling_pays", lambda *arguments: pytest.fail("tried"))
     run_small(small_recipe(write_corpus(tmp_path), max_steps=2), tmp_path / "model")

@@ -187,6 +187,11 @@ def test_validations_that_were_asked_for_are_kept() -> None:
     assert plan.recipe.train.validate_steps == 37
 
 
+def test_a_short_run_leaves_its_warmup_without_a_budget_too() -> None:
+    plan = plan_of(DataSize(1_000_003, 10**8, 10**8), recipe=Recipe(train=TrainConfig(max_steps=60)))
+    assert plan.recipe.train.warmup_steps == plan.recipe.train.max_steps // 10
+
+
 def test_in_a_short_budget_the_warmup_is_no_longer_than_a_tenth() -> None:
     plan = plan_of(DataSize(10_007, 10**6, 10**6), 1e10, budget_seconds=100.0)
     train = plan.recipe.train

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -16,11 +17,12 @@ from synthetic import make_pairs, write_pairs
 from dragoman.bundle import Bundle, expected_shapes
 from dragoman.bundle.recording import record
 from dragoman.errors import TrainingError
-from dragoman.recipe import CorpusConfig
+from dragoman.recipe import CorpusConfig, Recipe, TrainConfig
 from dragoman.train import checkpoint
 from dragoman.train.loop import Loop
 from dragoman.train.prepare import prepare
-from dragoman.train.request import RunFile
+from dragoman.train.request import Request, RunFile
+from dragoman.train.run import train_model
 from dragoman.train.validate import Validation
 
 FILES = {
@@ -226,6 +228,48 @@ def test_a_folder_that_holds_a_run_is_not_overwritten(corpus: CorpusConfig, trai
     ):
         run_small(small_recipe(corpus), trained)
     assert weights_hash(trained) == before
+
+
+@pytest.mark.parametrize("name", ["README.md", "training.jsonl", "words.json", "scorecard.json"])
+def test_what_is_somebodys_own_is_not_written_over(corpus: CorpusConfig, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"source": "taro", "target": "cat"}\n', encoding="utf-8")
+    with pytest.raises(TrainingError, match=rf"{name} is there already, and would be written over: choose another"):
+        run_small(small_recipe(corpus), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_disk_that_is_full_at_the_first_checkpoint_leaves_a_run_that_goes_on(
+    corpus: CorpusConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = small_recipe(corpus, max_steps=4, validate_steps=2)
+    with monkeypatch.context() as full:
+        full.setattr("dragoman.train.loop.checkpoint.save", mock.Mock(side_effect=TrainingError("no space left")))
+        with pytest.raises(TrainingError, match="no space left"):
+            run_small(recipe, tmp_path / "model")
+    assert run_small(recipe, tmp_path / "model", resume=True).reason == "finished"
+
+
+def test_what_a_resumed_run_would_ignore_is_refused(corpus: CorpusConfig, tmp_path: Path) -> None:
+    run_small(small_recipe(corpus, max_steps=2), tmp_path / "model")
+    other = replace(Recipe(), train=TrainConfig(learning_rate=0.5))
+    with pytest.raises(TrainingError, match=r"the recipe is not that of the run in .*: train.learning_rate: .* -> 0.5"):
+        train_model(Request(recipe=other, output=tmp_path / "model", asked=("train.learning_rate",)), resume=True)
+
+
+def test_the_command_of_a_model_is_the_one_that_began_it(corpus: CorpusConfig, tmp_path: Path) -> None:
+    run_small(small_recipe(corpus, max_steps=2), tmp_path / "model", command="dragoman train x")
+    (tmp_path / "model" / "config.json").unlink()
+    train_model(Request(output=tmp_path / "model", command="dragoman train --resume"), resume=True)
+    assert Bundle.open(tmp_path / "model").scorecard["command"] == "dragoman train x"
+
+
+def test_whichever_comes_first_of_steps_and_epochs_ends_a_run(corpus: CorpusConfig, tmp_path: Path) -> None:
+    assert run_small(small_recipe(corpus, max_steps=300, max_epochs=0.5), tmp_path / "model").step < 20
+
+
+def test_a_model_may_be_read_by_whom_the_mask_lets(trained: Path) -> None:
+    modes = {path.stat().st_mode & 0o777 for path in trained.iterdir() if path.is_file()}
+    assert modes == {(trained / "config.json").stat().st_mode & 0o777}
 
 
 def test_a_model_that_is_of_no_run_is_not_overwritten(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:

@@ -135,6 +135,12 @@ def test_what_matters_stays_beside_its_word_when_a_special_piece_divides_one(rea
         page.keyboard.press("ArrowRight" if col == 0 else "ArrowDown")
 
 
+@pytest.mark.parametrize("view", ["matters", "replay"])
+def test_a_translation_without_words_says_so(reader: Reader, view: str) -> None:
+    page = reader.open(view=view, prefix=2)  # the end, at once
+    expect(page.locator(f"#view-{view} .note")).to_contain_text("There are only special pieces here")
+
+
 def test_what_matters_training_and_the_map_follow_the_step(reader: Reader, asker: Asker) -> None:
     page, meta = reader.open(view="matters", step=0), asker.trace()
     pieces, names = meta["target"]["pieces"], words(meta, "target")

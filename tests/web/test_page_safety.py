@@ -95,7 +95,7 @@ def test_no_file_of_the_page_is_too_long_to_hold() -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_view_fits_a_phone(chromium: Browser, address: str, scheme: str) -> None:
-    reader = Reader(chromium, address, viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    reader = Reader(chromium, address, viewport={"width": 320, "height": 740}, color_scheme=scheme)
     page = reader.open()
     for view in VIEWS:
         page.evaluate("name => document.getElementById(`tab-${name}`).click()", view)

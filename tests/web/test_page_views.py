@@ -160,6 +160,12 @@ def test_beam_width_and_length_penalty_search_again(reader: Reader, asker: Asker
     expect(page).to_have_url(re.compile("penalty=1.5"))
 
 
+def test_a_search_that_the_sliders_do_not_reach_is_told_as_it_was(reader: Reader) -> None:
+    page = reader.open(view="beam", beam=12, penalty=2.25)
+    expect(page.locator("label:has([data-name=beam]) output")).to_have_text("12")
+    expect(page.locator("label:has([data-name=penalty]) output")).to_have_text("2.25")
+
+
 def test_arrow_keys_walk_the_tree(reader: Reader, asker: Asker) -> None:
     page, tree = reader.open(view="beam"), asker.trace()["beam"]
     page.locator(f".node[data-id='{tree['best'][0]}']").focus()

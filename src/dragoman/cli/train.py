@@ -69,7 +69,7 @@ def command(**options: Any) -> None:
         recipe=_recipe(options),
         output=_output(options),
         budget_seconds=_budget(options["budget"]),
-        keep_shape=bool(options["preset"] or options["recipe_path"] or _sets_shape(_assigned(options["assignments"]))),
+        keep_shape=_has_shape(options),
         asked=_asked(options),
         init=options["init"] or "",
         strict=options["strict"],
@@ -115,6 +115,14 @@ def _recipe(options: dict[str, Any]) -> Recipe:
         refuse_idle({"--from": languages}, "names the languages of CORPUS: name one (in a recipe, languages = 'fr-en')")
     if options["init"]:
         _refuse_another_shape(options)
+    if options["resume"] and not (given or options["source"] or options["recipe_path"]):
+        refuse_idle(
+            {
+                f"--{name.replace('_', '-')}": options[name]
+                for name in ("preset", "valid", "test", "both_ways", "strict")
+            },
+            "is of a new run, and --resume goes on with one as it was begun: leave it out",
+        )
     if bool(options["source"]) != bool(options["target"]):
         raise DataError("--source and --target go together: the two sides, aligned line by line")
     if options["source"]:
@@ -175,7 +183,8 @@ def _assigned(assignments: tuple[str, ...]) -> tuple[str, ...]:
 
 def _asked(options: dict[str, Any]) -> tuple[str, ...]:
     """The settings that a plan keeps as they are: those that were assigned, and the batch of a recipe."""
-    return (*_assigned(options["assignments"]), *(["train.batch_tokens"] if options["recipe_path"] else []))
+    given = [f"train.{name}" for name in ("seed", "lora") if options[name] is not None]
+    return (*_assigned(options["assignments"]), *given, *(["train.batch_tokens"] if options["recipe_path"] else []))
 
 
 def _refuse_another_shape(options: dict[str, Any]) -> None:
@@ -192,6 +201,12 @@ def _refuse_another_shape(options: dict[str, Any]) -> None:
     )
 
 
-def _sets_shape(keys: tuple[str, ...]) -> bool:
-    shape = {"d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers"}
-    return any(key.removeprefix("model.") in shape for key in keys)
+def _has_shape(options: dict[str, Any]) -> bool:
+    """Whether it is said how large the model is to be, so that nothing is left to plan."""
+    from dragoman.settings import read
+
+    path = options["recipe_path"]
+    told = [f"model.{key}" for key in read(path).get("model", {})] if path else []
+    shape = {"architecture", "d_model", "d_ff", "num_heads", "encoder_layers", "decoder_layers"}
+    keys = (*told, *_assigned(options["assignments"]))
+    return bool(options["preset"]) or any(key.removeprefix("model.") in shape for key in keys)

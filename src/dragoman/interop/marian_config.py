@@ -137,7 +137,7 @@ def why_not_marian(config: ModelConfig) -> str:
     if config.norm != "layer":
         return "RMSNorm, where Marian has LayerNorm (norm = 'layer')"
     if config.norm_order != "post":
-        return "pre-norm, where Marian normalises after each sub-layer (norm_order = 'post')"
+        return "pre-norm, where Marian normalises after each sub-layer (train with --set model.norm_order=post)"
     if config.activation == "swiglu":
         return "SwiGLU, where Marian's feed-forward network has no gate (activation = 'relu', 'gelu' or 'swish')"
     if config.position == "learned":

@@ -14,6 +14,7 @@ import numpy as np
 import safetensors.numpy
 
 from dragoman.bundle import Bundle
+from dragoman.cache import atomic_file
 from dragoman.errors import ConfigError
 from dragoman.interop.marian_config import why_not_marian, write_marian_config
 from dragoman.interop.marian_import import import_marian
@@ -48,9 +49,8 @@ def write_marian(bundle: Bundle, folder: Path) -> None:
         raise ConfigError(f"Marian cannot express this model: it has {reason}")
     config, generation = write_marian_config(bundle.model_config, bundle.search)
     weights = {name: np.asarray(array, dtype=np.float32) for name, array in bundle.weights().items()}
-    safetensors.numpy.save_file(
-        to_marian(weights, bundle.model_config), folder / "model.safetensors", metadata={"format": "pt"}
-    )
+    with atomic_file(folder / "model.safetensors") as file:
+        safetensors.numpy.save_file(to_marian(weights, bundle.model_config), file, metadata={"format": "pt"})
     _write_json(folder / "config.json", config)
     _write_json(folder / "generation_config.json", generation)
     for name, data in _pieces(bundle).items():

@@ -24,12 +24,15 @@ class Weights:
         self.parameters = dict(model.named_parameters())
         self.ema = {name: p.detach().clone() for name, p in self.parameters.items()} if config.ema_decay else {}
 
-    def follow(self) -> None:
-        """Take one optimiser step into the exponential average."""
+    def follow(self, step: int) -> None:
+        """Take an optimiser step into the exponential average, whose first ones reach less far back: what the weights
+        were before they learned anything is soon forgotten.
+        """
         if self.ema:
+            decay = min(self.config.ema_decay, (1 + step) / (10 + step))
             with torch.no_grad():
                 values: list[Tensor] = [self.parameters[name] for name in self.ema]
-                torch._foreach_lerp_(list(self.ema.values()), values, 1 - self.config.ema_decay)
+                torch._foreach_lerp_(list(self.ema.values()), values, 1 - decay)
 
     def state(self) -> dict[str, Tensor]:
         """The whole model's weights as they count now: averaged where there is an average, adapters worked in.

@@ -1,7 +1,5 @@
 """The end of a run: which weights become the model, how good they are, and the folder that holds them."""
 
-import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from dragoman.bundle import Bundle, model_card, state_to_weights
+from dragoman.bundle import Bundle, find, model_card, state_to_weights
 from dragoman.bundle.folder import CONFIG
 from dragoman.recipe import Recipe
 from dragoman.settings import to_mapping
@@ -60,7 +58,10 @@ class Finisher:
         self.validation = validation
         self.journal = journal
         self.known_words = known_words
-        self.data = self._described_data()  # at once, as files may be gone or changed when the model is written
+        self.base = Bundle.open(find(request.init)).scorecard if request.init else {}
+        own = self._described_data()  # at once, as files may be gone or changed when the model is written
+        known = {one["sha256"] for one in own}
+        self.data = [*(one for one in self.base.get("data", []) if one.get("sha256") not in known), *own]
 
     def keep(self, metrics: Mapping[str, Any], progress: Progress) -> None:
         """Write the weights that were just validated, and were better than all before."""
@@ -114,12 +115,12 @@ class Finisher:
         ]
 
     def _write(self, scores: list[dict[str, Any]], progress: Progress) -> None:
-        config, model, card = self.recipe.model, self.validation.model, self.recipe.card
+        config, model, card, base = self.recipe.model, self.validation.model, self.recipe.card, self.base
         scorecard = {
-            **_told(licence=card.licence, limits=card.limits),
+            **_told(licence=card.licence or base.get("licence", ""), limits=card.limits or base.get("limits", "")),
             "scores": scores,
             "data": self.data,
-            "command": shlex.join(["dragoman", *sys.argv[1:]]),
+            "command": self.request.command,
             "minutes": round(progress.seconds / 60, 1),
             "steps": progress.step,
             "target_tokens": progress.target_tokens,

@@ -144,7 +144,7 @@ class Loop:
             set_learning_rate(self.optimizers, rate)
             for optimizer in self.optimizers:
                 optimizer.step()
-            self.weights.follow()
+            self.weights.follow(self.progress.step - self.progress.skipped_steps)
         self._count_skipped(finite)
         for parameter in self.parameters:
             parameter.grad = None

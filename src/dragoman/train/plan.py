@@ -203,7 +203,7 @@ def make_plan(
     reasons.append(f"{steps:,} steps of {batch_tokens:,} target pieces: {passes:.1f} passes over the data")
     # A warm-up that is asked for is kept, and so is that of the paper's schedule, whose rate it sets.
     warmup_given = "train.warmup_steps" in asked or train.warmup_steps != usual.warmup_steps
-    shortened = budget_seconds and not warmup_given and train.schedule != "paper"
+    shortened = not warmup_given and train.schedule != "paper"
     warmup = min(train.warmup_steps, max(1, steps // 10)) if shortened else train.warmup_steps
     validate = train.validate_steps or max(1, min(math.ceil(pass_pieces / batch_tokens), math.ceil(steps / 10)))
     planned = replace(
@@ -243,8 +243,8 @@ def batch_for(pass_pieces: float, affordable_pieces: float) -> int:
 
 def _steps(train: TrainConfig, steps_a_pass: float, affordable: int, needed: float) -> int:
     """What is asked for or what the time affords, whichever is less; without either, what the data need."""
-    asked = train.max_steps or (max(20, math.ceil(train.max_epochs * steps_a_pass)) if train.max_epochs else 0)
-    wanted = [steps for steps in (asked, affordable) if steps]
+    of_epochs = max(20, math.ceil(train.max_epochs * steps_a_pass)) if train.max_epochs else 0
+    wanted = [steps for steps in (train.max_steps, of_epochs, affordable) if steps]
     return min(wanted) if wanted else max(20, math.ceil(2 * needed * steps_a_pass))
 
 

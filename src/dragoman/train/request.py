@@ -3,21 +3,30 @@
 import fcntl
 import json
 import os
+import shlex
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from dragoman.bundle.folder import CONFIG
+from dragoman.bundle.folder import CARD, CONFIG, SCORECARD, TRAINING
 from dragoman.errors import ConfigError, TrainingError
 from dragoman.recipe import Recipe
 from dragoman.settings import differences, fill, read, to_mapping
 from dragoman.text.corpus import content_hash
+from dragoman.text.known_words import WORDS
+from dragoman.text.sentencepiece_tokenizer import FILES as SENTENCEPIECE_FILES
+from dragoman.text.tokenizer import TOKENIZER
 from dragoman.train import checkpoint
 from dragoman.train.plan import Plan
 from dragoman.train.schedule import learning_rate
+
+_WRITTEN = (CARD, SCORECARD, TRAINING, TOKENIZER, WORDS, *SENTENCEPIECE_FILES, "curves.png")
+"""What may be somebody's own in a folder without a run."""
+_LOOKED_AT = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +41,15 @@ class Request:
     init: str = ""
     strict: bool = False
     tensorboard: bool = False
+    command: str = field(default_factory=lambda: shlex.join(["dragoman", *sys.argv[1:]]))
+
+
+def _is_of_a_run(path: Path) -> bool:
+    """Whether it is the journal of a run, one that failed before it learned anything."""
+    if path.name != TRAINING:
+        return False
+    with path.open("rb") as file:
+        return b'"event":' in file.readline(_LOOKED_AT)
 
 
 class RunFile:
@@ -56,6 +74,9 @@ class RunFile:
             raise TrainingError(
                 f"{folder} holds a model already: choose another --output, and add --init {folder} to go on from it"
             )
+        there = (path for path in map(folder.joinpath, _WRITTEN) if path.exists() and not _is_of_a_run(path))
+        if not self.exists() and (found := next(there, None)):
+            raise TrainingError(f"{found} is there already, and would be written over: choose another --output")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             probe = self.path.with_name(f".writable-{os.getpid()}")
@@ -94,6 +115,7 @@ class RunFile:
             "init": request.init,
             "budget_seconds": request.budget_seconds,
             "data": content_hash(request.recipe.data.train),
+            "command": request.command,
             "plan": plan.to_mapping(),
         }
         self._store(values)
@@ -149,6 +171,7 @@ class RunFile:
             init=values["init"],
             keep_shape=True,
             tensorboard=request.tensorboard,
+            command=values.get("command") or request.command,
         )
         return begun, plan
 
@@ -156,8 +179,11 @@ class RunFile:
         """Refuse another recipe than `asked`, if there is one, and data that are not those of the run."""
         if request.recipe.data.train and all(corpus.path != "-" for corpus in request.recipe.data.train):
             changed = differences(asked, request.recipe)
-            if changed:
-                raise TrainingError(f"the recipe is not that of the run in {self.path.parent.parent}: {changed[0]}")
+        else:
+            named = tuple(f"{key}:" for key in request.asked)
+            changed = [line for line in differences(asked, request.recipe) if line.startswith(named)]
+        if changed:
+            raise TrainingError(f"the recipe is not that of the run in {self.path.parent.parent}: {changed[0]}")
         for name, now, then in (
             ("--budget", request.budget_seconds, values["budget_seconds"]),
             ("--init", request.init, values["init"]),

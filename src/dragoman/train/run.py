@@ -8,7 +8,7 @@ output/run/             what resuming needs: run.json, checkpoints, the weights 
 import math
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +17,15 @@ import torch
 from torch import nn
 
 from dragoman.bundle import Bundle, find
+from dragoman.bundle.folder import CONFIG
 from dragoman.errors import ConfigError, DataError, DragomanError, TrainingError
 from dragoman.model.build import TranslationModel, build_model
-from dragoman.recipe import CorpusConfig, Recipe, TrainConfig
+from dragoman.recipe import CorpusConfig, Recipe, SearchConfig, TrainConfig
 from dragoman.settings import fill, to_mapping
-from dragoman.text.corpus import spool
+from dragoman.text.corpus import corpus_languages, spool
 from dragoman.text.diagnosis import counted
 from dragoman.text.doctor import examine
+from dragoman.text.languages import UNKNOWN
 from dragoman.train import checkpoint, hardware
 from dragoman.train.checkpoint import Progress
 from dragoman.train.distributed import World, check_shard, distribute, join_world, leave_world
@@ -63,7 +65,8 @@ def train_model(
             try:
                 return _run(request, plan, world, journal, started)
             except DragomanError:
-                if world.is_first and not checkpoint.latest(run_file.path.parent):
+                learned = checkpoint.latest(run_file.path.parent) or (request.output / CONFIG).exists()
+                if world.is_first and not learned:
                     run_file.forget()
                 raise
     finally:
@@ -96,8 +99,9 @@ def _look_and_plan(request: Request, folder: Path, journal: Journal, world: Worl
     request = replace(request, recipe=replace(request.recipe, data=replace(data, train=corpora)))
     base = Bundle.open(find(request.init)) if request.init else None
     recipe = _initial_recipe(request, base)
-    diagnosis = examine(corpora, data.valid, data.test, max_pieces=recipe.model.max_length, max_ratio=data.max_ratio)
-    size = size_of(diagnosis, both_ways=any(corpus.both_ways for corpus in corpora))
+    data = recipe.data
+    diagnosis = examine(data.train, data.valid, data.test, max_pieces=recipe.model.max_length, max_ratio=data.max_ratio)
+    size = size_of(diagnosis, both_ways=any(corpus.both_ways for corpus in data.train))
     if not size.pairs:
         why = [f"{found.what}. {found.advice}" for found in diagnosis.problems if found.kind != "nothing-left"]
         raise DataError(f"no pair is left to train on: {why[0] if why else 'all were dropped'}")
@@ -126,7 +130,22 @@ def _initial_recipe(request: Request, base: Bundle | None) -> Recipe:
     dropouts = {name: getattr(recipe.model, name) for name in ("dropout", "attention_dropout", "activation_dropout")}
     left_behind = [(path, path.name.split(".")[1]) for path in sorted((base.path / "run").glob("valid.*.tsv"))]
     watch = recipe.data.watch or tuple(CorpusConfig(path=str(path), languages=pair) for path, pair in left_behind)
-    return replace(recipe, model=replace(base.model_config, **dropouts), data=replace(recipe.data, watch=watch))
+    train, valid, test = (
+        tuple(_speaking(corpus, base) for corpus in of)
+        for of in (recipe.data.train, recipe.data.valid, recipe.data.test)
+    )
+    data = replace(recipe.data, train=train, valid=valid, test=test, watch=watch)
+    search = base.search if recipe.search == SearchConfig() else recipe.search
+    return replace(recipe, model=replace(base.model_config, **dropouts), data=data, search=search)
+
+
+def _speaking(corpus: CorpusConfig, base: Bundle) -> CorpusConfig:
+    """A corpus that tells no languages has those of the model that is gone on from."""
+    if corpus_languages(corpus) != UNKNOWN:
+        return corpus
+    if len(base.directions) > 1:
+        raise ConfigError(f"{base.path} knows {', '.join(base.directions)}: say which with --from and --to")
+    return replace(corpus, languages=base.directions[0])
 
 
 def _run(request: Request, plan: Plan, world: World, journal: Journal, started: float) -> TrainingResult:
@@ -145,7 +164,8 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     known_words = words_met(recipe, prepared, base) if world.is_first else None
     finisher = Finisher(request, plan, recipe, prepared, validation, journal, known_words)
     found = checkpoint.latest(folder)
-    most_steps = asked.max_steps or math.ceil(asked.max_epochs * feed.num_batches(0))
+    limits = (asked.max_steps, math.ceil(asked.max_epochs * feed.num_batches(0)))
+    most_steps = min(filter(None, limits), default=0)
     # Only now that the pairs are pieces is it known how many steps an epoch has.
     total_steps = recipe.train.max_steps if request.budget_seconds or not most_steps else most_steps
     fresh = Progress(total_steps=total_steps, seconds=time.monotonic() - started)
@@ -235,10 +255,10 @@ def _compile_if_it_pays(
         if kept.exists():
             pays = kept.read_text() == "on"
         else:
-            plain, compiled = hardware.compiling_pays(step, lambda: build_model(recipe.model).to(world.device))
-            pays = world.share(float(plain > hardware.WORTHWHILE * compiled)) > 0
+            faster, why = _measure_compiling(step, recipe, world)
+            pays = world.share(float(faster)) > 0
             word = "on" if pays else "off"
-            journal.say(f"torch.compile: a step takes {compiled:.2f} s with it, {plain:.2f} s without: {word}")
+            journal.say(f"torch.compile: {why}: {word}")
             if world.is_first:
                 kept.write_text(word)
             world.wait()
@@ -246,3 +266,13 @@ def _compile_if_it_pays(
             return False
     hardware.compile_blocks(objective.model)
     return True
+
+
+def _measure_compiling(step: Callable[[nn.Module], None], recipe: Recipe, world: World) -> tuple[bool, str]:
+    """Whether a step is so much faster, and what was seen."""
+    try:
+        plain, compiled = hardware.compiling_pays(step, lambda: build_model(recipe.model).to(world.device))
+    except Exception as error:  # where there is no compiler, or none that torch can use
+        return False, f"it does not work here ({str(error).strip().splitlines()[0] or type(error).__name__})"
+    faster = plain > hardware.WORTHWHILE * compiled
+    return faster, f"a step takes {compiled:.2f} s with it, {plain:.2f} s without"
