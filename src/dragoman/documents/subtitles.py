@@ -1,5 +1,5 @@
-"""SubRip and WebVTT subtitles: numbers, times, notes and blank lines stay; the text of a cue is translated, and wrapped
-as it was. So do the marks of speakers and songs.
+"""SubRip and WebVTT subtitles: numbers, times, notes, blank lines and the marks of speakers and songs stay; the text of a
+cue is translated, and wrapped as it was.
 """
 
 from __future__ import annotations

@@ -273,6 +273,6 @@ def _measure_compiling(step: Callable[[nn.Module], None], recipe: Recipe, world:
     try:
         plain, compiled = hardware.compiling_pays(step, lambda: build_model(recipe.model).to(world.device))
     except Exception as error:  # where there is no compiler, or none that torch can use
-        return False, f"it does not work here ({str(error).strip().splitlines()[0] or type(error).__name__})"
+        return False, f"it does not work here ({next(iter(str(error).splitlines()), type(error).__name__)})"
     faster = plain > hardware.WORTHWHILE * compiled
     return faster, f"a step takes {compiled:.2f} s with it, {plain:.2f} s without"

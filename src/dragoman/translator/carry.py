@@ -186,4 +186,5 @@ def _value(number: str) -> str:
 
 def _may_be_words(number: str) -> bool:
     value = _value(number)
-    return value.isdigit() and (int(value) <= _LARGEST_WORD or len(value.rstrip("0")) == 1)
+    is_small = len(value) < 3 and value.isdigit() and int(value) <= _LARGEST_WORD
+    return is_small or (value.isdigit() and len(value.rstrip("0")) == 1)
