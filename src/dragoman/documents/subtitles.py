@@ -1,5 +1,5 @@
-"""SubRip and WebVTT subtitles: numbers, times, notes, blank lines and the marks of speakers and songs stay; the text of a
-cue is translated, and wrapped as it was.
+"""SubRip and WebVTT subtitles: numbers, times, notes, blank lines and the marks of speakers and songs stay; the text
+of a cue is translated, and wrapped as it was.
 """
 
 from __future__ import annotations
