@@ -9,18 +9,24 @@ export async function attentionOf(app, wanted) {
   const { kind, unit, special, mode } = wanted;
   const { rows, cols } = axes(app.meta, kind, unit);
   const chosen = mode === "rollout" ? [{ head: null, matrix: await rollout(app, kind) }] : await perHead(app, wanted);
+  const hidden = hiddenPieces(cols, special);
   const keptRows = rows.filter((row) => special || !row.special);
   const keptCols = cols.filter((col) => special || !col.special);
-  // Words first, then shares of them: as `translator/alignment.py` has it.
-  const wholly = !special || wanted.measure === "norm" ? normalise : (matrix) => matrix;
+  const renormalise = !special || wanted.measure === "norm";
   return {
     rows: keptRows,
     cols: keptCols,
     layers: chosen.map(({ head, matrix }) => ({
       head,
-      matrix: wholly(grouped(matrix, keptRows.map((row) => row.pieces), keptCols.map((col) => col.pieces))),
+      matrix: grouped(renormalise ? normalise(matrix, hidden) : matrix, keptRows.map((row) => row.pieces), keptCols.map((col) => col.pieces)),
     })),
   };
+}
+
+function hiddenPieces(units, special) {
+  const hidden = [];
+  if (!special) for (const unit of units) if (unit.special) for (const piece of unit.pieces) hidden[piece] = true;
+  return hidden;
 }
 
 async function perHead(app, { kind, layer, heads: wanted, mode, measure }) {

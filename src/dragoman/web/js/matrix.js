@@ -33,14 +33,14 @@ export function timesLength({ rows, cols, data }, lengths) {
   return matrix(rows, cols, data.map((weight, i) => weight * lengths[i % cols]));
 }
 
-// Every row adds up to one again.
-export function normalise({ rows, cols, data }) {
+// Every row adds up to one again, over the columns that stay.
+export function normalise({ rows, cols, data }, hidden = []) {
   const result = matrix(rows, cols);
   for (let row = 0; row < rows; row += 1) {
     let sum = 0;
-    for (let col = 0; col < cols; col += 1) sum += data[row * cols + col];
+    for (let col = 0; col < cols; col += 1) if (!hidden[col]) sum += data[row * cols + col];
     for (let col = 0; col < cols; col += 1) {
-      if (sum > 0) result.data[row * cols + col] = data[row * cols + col] / sum;
+      if (!hidden[col] && sum > 0) result.data[row * cols + col] = data[row * cols + col] / sum;
     }
   }
   return result;
