@@ -101,6 +101,12 @@ def test_what_cannot_be_is_one_sentence(model: str, arguments: list[str], kind: 
         run(model, *arguments)
 
 
+def test_a_tree_that_nobody_could_read_is_refused(model: str) -> None:
+    found = run(model, "--beam", "65", TEXT)
+    assert found.exit_code == 2
+    assert "65 is not in the range 1<=x<=64" in found.output
+
+
 def test_without_torch_it_says_what_to_install(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtraError) as caught:

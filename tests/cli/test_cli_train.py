@@ -172,6 +172,17 @@ def test_a_budget_plans_the_batch_of_a_given_shape_and_keeps_that_of_a_recipe(ru
     assert batches == [512, 4096]
 
 
+def test_a_recipe_without_a_shape_is_planned(run: Run, tmp_path: Path) -> None:
+    corpus = tsv(tmp_path / "pairs.tsv", pairs())
+    models = []
+    for told in ("dropout = 0.15", "dropout = 0.15\nd_ff = 2048"):
+        (tmp_path / "recipe.toml").write_text(f"[model]\n{told}\n", encoding="utf-8")
+        models.append(planned(run, corpus, "--recipe", "recipe.toml", "--budget", "1m")["model"])
+    assert [model["dropout"] for model in models] == [0.15, 0.15]
+    assert models[0]["d_model"] < models[1]["d_model"] == 512
+    assert models[0]["d_ff"] < models[1]["d_ff"] == 2048
+
+
 def test_plan_prints_its_reasons_trains_nothing_and_leaves_no_folder(run: Run, tmp_path: Path) -> None:
     corpus = tsv(tmp_path / "pairs.tsv", pairs())
     for more in ([], ["--output", "models/mine"], ["--budget", "2m"]):
@@ -276,6 +287,11 @@ def test_help_tells_every_setting(run: Run) -> None:
         (["--source", "good.tsv", "--target", "good.tsv", "--swap"], "--swap turns TSV round: name a CORPUS"),
         (["good.tsv", "--init", "m", "--preset", "tiny"], "--preset would be another model than --init names"),
         (["good.tsv", "--init", "m", "--set", "model.d_ff=8"], "--set model.d_ff would be another model than --init"),
+        (["--resume", "--preset", "tiny"], "--preset is of a new run, and --resume goes on with one as it was begun"),
+        (["--resume", "--valid", "good.tsv"], "--valid is of a new run, and --resume goes on"),
+        (["--resume", "--test", "good.tsv"], "--test is of a new run, and --resume goes on"),
+        (["--resume", "--both-ways"], "--both-ways is of a new run, and --resume goes on"),
+        (["--resume", "--strict"], "--strict is of a new run, and --resume goes on"),
         (["--from", "fr", "--to", "en"], "--from names the languages of CORPUS: name one"),
         (["good.tsv", "--lora", "2"], "--lora fine-tunes a model that has learned: name it with --init"),
         (["good.tsv", "--from", "fr"], "--from and --to go together: the languages of the two sides"),

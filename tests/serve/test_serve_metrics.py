@@ -124,6 +124,13 @@ def test_a_line_has_what_was_noted_and_is_json(tmp_path: Path) -> None:
     assert line["time"].endswith("Z")
 
 
+def test_a_service_without_standard_error_logs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", None)
+    lost: list[int] = []
+    AccessLog("-", on_lost=lambda: lost.append(1)).write(status=200)
+    assert not lost
+
+
 def test_a_file_that_was_moved_away_is_opened_anew(tmp_path: Path) -> None:
     log = AccessLog(str(tmp_path / "log"))
     log.write(status=1)

@@ -11,6 +11,7 @@ from small_runs import events, run_small, small_recipe, stop_at, translate, weig
 from synthetic import make_pairs
 
 from dragoman.bundle import Bundle
+from dragoman.errors import ConfigError
 from dragoman.recipe import CorpusConfig, SearchConfig
 
 
@@ -86,6 +87,17 @@ def test_what_is_not_asked_for_is_the_bases(trained: Path, tmp_path: Path) -> No
     assert (tuned.search.beam, tuned.search.length_penalty) == (2, 2.5)
     assert (tuned.scorecard["licence"], tuned.scorecard["limits"]) == ("CC BY 2.0", "news")
     assert [one["name"] for one in tuned.scorecard["data"]] == ["pairs.tsv", "more.tsv"]
+
+
+def test_a_base_of_several_directions_wants_to_be_told_which(trained: Path, tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    shutil.copytree(trained, base, ignore=shutil.ignore_patterns("run"))
+    config = json.loads((base / "config.json").read_text(encoding="utf-8"))
+    (base / "config.json").write_text(json.dumps(config | {"directions": ["xx-yy", "yy-xx"]}), encoding="utf-8")
+    (tmp_path / "more.tsv").write_text("taro ba\tthe cat\n" * 40, encoding="utf-8")
+    recipe = small_recipe(CorpusConfig(path=str(tmp_path / "more.tsv")), max_steps=2)
+    with pytest.raises(ConfigError, match="base knows xx-yy, yy-xx: say which with --from and --to"):
+        run_small(recipe, tmp_path / "tuned", init=str(base))
 
 
 def test_adapters_are_merged_into_a_plain_model(corpus: CorpusConfig, trained: Path, tmp_path: Path) -> None:

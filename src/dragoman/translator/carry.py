@@ -186,5 +186,6 @@ def _value(number: str) -> str:
 
 def _may_be_words(number: str) -> bool:
     value = _value(number)
-    is_small = len(value) < 3 and value.isdigit() and int(value) <= _LARGEST_WORD
-    return is_small or (value.isdigit() and len(value.rstrip("0")) == 1)
+    if not value.isdigit():
+        return False
+    return len(value.rstrip("0")) == 1 or (len(value) < 3 and int(value) <= _LARGEST_WORD)
