@@ -1,4 +1,4 @@
-"""Several models as one: the first proposes, the mean of all decides."""
+"""Several models as one: the first proposes and the mean of all decides, or all are asked at every step."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -95,6 +95,28 @@ def test_an_ensemble_s_scores_are_the_mean_and_its_attention_the_first_s(engines
     first = engines[0].attend(sources(3), targets)
     assert all(map(np.array_equal, ensemble.attend(sources(3), targets), first))
     assert (ensemble.name, ensemble.compute_type, ensemble.lacks(OPTIONS)) == ("torch", "float32", "")
+
+
+def test_torch_asks_all_models_at_every_step(bundles: list[Bundle], engines: list[TorchEngine]) -> None:
+    together = open_ensemble(bundles[0], bundles[1:], "torch", "float32", 1)
+    found = together.translate_ids(sources(), OPTIONS)
+    judged = Ensemble(engines[0], engines[1:]).translate_ids(sources(), OPTIONS)
+    new = 0
+    for source, outputs in zip(sources(), found, strict=True):
+        target = outputs[0].ids
+        probabilities = [np.exp(engine.score_ids([source], [target])[0]) for engine in engines]
+        wanted = np.log(np.mean(probabilities, axis=0))
+        np.testing.assert_allclose(together.score_ids([source], [target])[0], wanted, rtol=1e-4)
+        assert outputs[0].log_probability == pytest.approx(sum(wanted[: len(target) + outputs[0].finished]), abs=1e-3)
+        new += target not in [output.ids for output in judged[sources().index(source)]]
+    assert new > 1  # what the first model alone would not have proposed
+    assert (together.name, together.compute_type, together.lacks(OPTIONS)) == ("torch", "float32", "")
+
+
+def test_torch_draws_from_all_models(bundles: list[Bundle], engines: list[TorchEngine]) -> None:
+    drawn = DecodeOptions(search=OPTIONS.search, sampling=Sampling(seed=5))
+    together = open_ensemble(bundles[0], bundles[1:], "torch", "float32", 1)
+    assert together.translate_ids(sources(), drawn) != engines[0].translate_ids(sources(), drawn)
 
 
 def test_a_translator_of_several_models_scores_by_all_of_them(bundles: list[Bundle]) -> None:

@@ -32,17 +32,20 @@ class FakeStep:
 
 @dataclass
 class FakeModel:
-    """`encodes` counts the sources read, `rows` the rows of each step, `selects` what was selected."""
+    """Models of another `start` think otherwise. `encodes` counts the sources read, `rows` the rows of each step,
+    `selects` what was selected.
+    """
 
     num_pieces: int = 11
     end_bonus: float = 1.0
+    start: int = 7
     encodes: int = 0
     rows: list[int] = field(default_factory=list)
     selects: list[list[int]] = field(default_factory=list)
 
     def encode(self, source_BS: Tensor) -> FakeState:
         self.encodes += 1
-        place_B = torch.full((len(source_BS),), 7)
+        place_B = torch.full((len(source_BS),), self.start)
         for ids_B in source_BS.T:
             place_B = torch.where(ids_B == PADDING, place_B, (place_B * 31 + ids_B + 1) % 9973)
         return FakeState(place_B, 0, self.selects)
@@ -57,7 +60,7 @@ class FakeModel:
 
     def log_probs_after(self, source: list[int], target: list[int]) -> list[float]:
         """The log-probability of each piece after `target`."""
-        fresh = FakeModel(self.num_pieces, self.end_bonus)
+        fresh = FakeModel(self.num_pieces, self.end_bonus, self.start)
         state = fresh.encode(torch.tensor([source]))
         for piece in [BEGIN, *target]:
             step = fresh.step(torch.tensor([piece]), state)

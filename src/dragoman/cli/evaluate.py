@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "--ensemble",
     multiple=True,
     metavar="MODEL",
-    help="Another model with the same pieces, that judges the beam's translations too; several times for several.",
+    help="Another model with the same pieces, that has a say too; several times for several.",
 )
 @click.option("--hypotheses", metavar="FILE", help="Score this output, a line a sentence, instead of a model.")
 @scoring_options

@@ -41,7 +41,7 @@ _SAVED_LINES = 256
     "--ensemble",
     multiple=True,
     metavar="MODEL",
-    help="Another model with the same pieces, that judges the beam's translations too; several times for several.",
+    help="Another model with the same pieces, that has a say too; several times for several.",
 )
 @click.option("--from", "source_language", metavar="LANG", help="The language of the text; it is not guessed.")
 @click.option("--to", "target_language", metavar="LANG", help="The language to translate into.")

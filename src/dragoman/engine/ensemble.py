@@ -1,8 +1,9 @@
-"""Several models as one: the first proposes translations, and all of them judge.
+"""Several models as one.
 
-A beam of the first model's translations is ranked by the mean of all models' log-probabilities, over the paper's length
-penalty. An ensemble that is asked at every step would need an engine that steps several models at once; this one takes
-whatever engines there are, and costs a pass over what was found for each further model.
+The torch engine steps them side by side, and writes what all find likely at every step. CTranslate2 cannot: there the
+first model proposes translations, and all of them judge. A beam of the first model's is ranked by the mean of all
+models' log-probabilities, over the paper's length penalty, which costs a pass over what was found for each further
+model.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from dragoman.bundle import Bundle
 from dragoman.engine.auto import EngineName, open_engine, open_fast_engine
 from dragoman.engine.convert import ComputeType
 from dragoman.engine.engine import Attention, DecodeOptions, Demand, Engine, Ids, Output, Pending, make_output
+from dragoman.engine.torch_engine import TorchEngine
 from dragoman.errors import ConfigError
 
 
 def open_ensemble(
     bundle: Bundle, others: Sequence[Bundle], name: EngineName, compute_type: ComputeType, workers: int
-) -> Ensemble:
-    """The engine of a bundle, judged by others that read and write the same pieces, in the same directions."""
+) -> Engine:
+    """The engine of a bundle and others that read and write the same pieces, in the same directions."""
     for other in others:
         if other.tokenizer.fingerprint() != bundle.tokenizer.fingerprint():
             raise ConfigError(
@@ -34,6 +36,8 @@ def open_ensemble(
                 f"{other.path.name} takes at most {other.model_config.max_length} pieces, {bundle.path.name} "
                 f"{bundle.model_config.max_length}: name the other one first"
             )
+    if name == "torch":
+        return TorchEngine.open(bundle, others)
     judges = [open_fast_engine(other, compute_type, workers) for other in others]
     return Ensemble(open_engine(bundle, name, compute_type, workers), judges)
 

@@ -1,4 +1,7 @@
-"""The reference: the model in torch, searched by `dragoman.search`. Slower to start and to run, it can do all."""
+"""The reference: the model in torch, searched by `dragoman.search`. Slower to start and to run, it can do all.
+
+Of several models it asks all at every step, and takes the mean of their probabilities.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +35,25 @@ BATCH_TOKENS = 2048
 
 
 class TorchEngine:
-    """A model in torch, on the CPU unless its weights are moved."""
+    """A model in torch, on the CPU unless its weights are moved; with `others`, which read and write the same pieces,
+    several as one.
+    """
 
     name = "torch"
     compute_type = "float32"
 
-    def __init__(self, model: TranslationModel, batch_tokens: int = BATCH_TOKENS) -> None:
+    def __init__(
+        self, model: TranslationModel, batch_tokens: int = BATCH_TOKENS, others: Sequence[TranslationModel] = ()
+    ) -> None:
         self._model = model.eval()
+        self._models = [self._model, *(other.eval() for other in others)]
         self._config = model.config
         self._batch_tokens = batch_tokens
 
     @classmethod
-    def open(cls, bundle: Bundle) -> TorchEngine:
+    def open(cls, bundle: Bundle, others: Sequence[Bundle] = ()) -> TorchEngine:
         require("torch", "train", "the torch engine")
-        return cls(bundle.load_model())
+        return cls(bundle.load_model(), others=[other.load_model() for other in others])
 
     def lacks(self, options: DecodeOptions, demands: Sequence[Demand] | None = None) -> str:
         return ""
@@ -70,18 +78,20 @@ class TorchEngine:
     def score_ids(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
         import torch
 
+        from dragoman.search.mixture import mean_log_probs
+
         rows: list[list[float]] = []
         for source, target in zip(sources, targets, strict=True):
+            read, begun = self._padded([source]), self._padded([[self._config.begin_id, *target]])
             with torch.inference_mode():
-                begun = self._padded([[self._config.begin_id, *target]])
-                logits_1TV = self._model.logits(self._model.hidden(self._padded([source]), begun))
+                log_probs_1TV = mean_log_probs([model.logits(model.hidden(read, begun)) for model in self._models])
             pieces_T1 = torch.tensor([*target, self._config.end_id])[:, None]
-            rows.append(logits_1TV[0].log_softmax(dim=-1).gather(1, pieces_T1).squeeze(1).tolist())
+            rows.append(log_probs_1TV[0].gather(1, pieces_T1).squeeze(1).tolist())
         return rows
 
     def attend(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[Attention]:
-        """By one pass over each finished translation that writes down who looked where. A model without attention looks
-        nowhere: its tables have no rows.
+        """By one pass over each finished translation that writes down who looked where, in the first model. A model
+        without attention looks nowhere: its tables have no rows.
         """
         import torch
 
@@ -106,10 +116,11 @@ class TorchEngine:
     ) -> list[list[Hypothesis]]:
         from dragoman.search.beam import search
         from dragoman.search.constraints import Constraints
+        from dragoman.search.mixture import Mixture
         from dragoman.search.sampling import sample
 
         config, prefix = self._config, [demand.prefix for demand in demands]
-        model: Searchable[Any] = self._model
+        model: Searchable[Any] = self._model if len(self._models) == 1 else Mixture(self._models)
         if options.sampling is not None:
             return sample(
                 model,
