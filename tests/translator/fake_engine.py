@@ -78,9 +78,10 @@ def fake_translator(
     max_length: int = 61,
     known_words: KnownWords | None = None,
     doubts: Mapping[str, float] | None = None,
+    tokenizer: Tokenizer | None = None,
 ) -> tuple[Translator, FakeEngine]:
     """A translator on a fake engine, and the engine; `doubts` of answers are the opposite of its log-probability."""
-    tokenizer = tiny_tokenizer(tags)
+    tokenizer = tokenizer or tiny_tokenizer(tags)
     engine = FakeEngine(tokenizer, answer, lacking, doubts or {})
     translator = Translator(
         tokenizer,

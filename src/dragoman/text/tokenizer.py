@@ -126,6 +126,9 @@ class Tokenizer:
     def pieces(self, ids: Iterable[int]) -> list[str]:
         return [self._pieces[id] for id in ids]
 
+    def __contains__(self, piece: str) -> bool:
+        return piece in self._ids
+
     def id(self, piece: str) -> int:
         """The id of a piece that is in the vocabulary."""
         if piece not in self._ids:

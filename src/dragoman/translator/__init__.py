@@ -6,7 +6,9 @@
     prepare        texts to sentences to ids
     drafts         what came of a sentence, and what is wrong with it
     repair         other ways to decode what went wrong
+    readings       a sentence in other pieces, where a word is cut up
     carry          addresses, placeholders and numbers that must not get lost
+    elisions       le animal is l'animal
     glossary       terms that must be translated as it says
     alignment      which words belong together
 

@@ -74,6 +74,7 @@ class Scribe:
 
     def __init__(self, tokenizer: Tokenizer, target: str) -> None:
         self.tokenizer = tokenizer
+        self.target = target
         # A model of several directions is told the target language at the head of the source.
         self.head = [tokenizer.language_id(target)] if tokenizer.languages else []
 
@@ -131,6 +132,11 @@ class Desk:
     search: SearchConfig
     max_length: int
     stand_ins: tuple[str, ...] = ()
+
+    def target_ids(self, text: str) -> tuple[int, ...]:
+        """The ids of a translation that the engine did not write as it is now; none if they are too many for it."""
+        ids = tuple(self.scribe.tokenizer.target_side.ids_batch([text])[0])
+        return ids if len(ids) < self.max_length else ()
 
 
 def confidence(output: Output) -> float:

@@ -62,9 +62,8 @@ def _put_back(sentence: Sentence, output: Output, found: Mapping[str, str], desk
     names = {name.text for name in sentence.carried.distinct_names}
     own = {instead: lost if lost in names else ungrouped(lost) for lost, instead in found.items()}
     text = replace_words(own, stood_in.text)
-    ids = tuple(desk.scribe.tokenizer.target_side.ids_batch([text])[0])
     problems = find_problems(sentence, text, output)
-    return replace(stood_in, text=text, ids=ids if len(ids) < desk.max_length else (), problems=problems)
+    return replace(stood_in, text=text, ids=desk.target_ids(text), problems=problems)
 
 
 def _is_better(draft: Draft, before: Draft, sentence: Sentence) -> bool:

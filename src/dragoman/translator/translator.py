@@ -27,8 +27,10 @@ from dragoman.text.sentences import Segment, rebuild
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translator.alignment import link_words
 from dragoman.translator.drafts import Desk, Draft, Scribe, Sentence
+from dragoman.translator.elisions import elide
 from dragoman.translator.options import Settings, TranslateOptions
 from dragoman.translator.prepare import Prepared, prepare
+from dragoman.translator.readings import read_again
 from dragoman.translator.repair import repair
 from dragoman.translator.translation import Link, SentenceTranslation, Translation
 
@@ -171,9 +173,11 @@ class Translator:
         drafts = [
             scribe.draft(sentence, found, settings.checks) for sentence, found in zip(asked, outputs, strict=True)
         ]
-        if settings.checks and settings.sampling is None and any(draft.problems for draft in drafts):
+        if settings.checks:
             desk = Desk(scribe, self._engine, window.search, self._max_length, self._known_words.stand_ins)
-            drafts = repair(asked, drafts, desk)
+            if settings.sampling is None:
+                drafts = repair(asked, read_again(asked, drafts, desk, settings.alternatives + 1), desk)
+            drafts = [elide(draft, desk) for draft in drafts]
         alignments = self._align(asked, drafts, scribe) if settings.align else [()] * len(asked)
         results = [SentenceTranslation(sentence.text, sentence.text, 0.0, 1.0) for sentence in sentences]
         for place, sentence, draft, links in zip(window.asked, asked, drafts, alignments, strict=True):
