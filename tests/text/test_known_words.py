@@ -108,3 +108,17 @@ def test_what_stands_in_is_hardly_ever_in_small_letters() -> None:
     pairs = [("la commission Tom", "the commission Tom")] * 5 + [("La Commission, Tom", "The Commission, Tom")] * 25
     assert KnownWords.collect(pairs).stand_ins == ("Tom",)
     assert KnownWords.collect(pairs[5:]).stand_ins == ("Commission", "Tom")
+
+
+def test_lexicons_are_kept_and_added_to() -> None:
+    first = KnownWords(lexicons={"fr-en": {"chien": ("dog",), "eau": ("water",)}})
+    second = KnownWords(lexicons={"fr-en": {"chien": ("hound", "dog")}, "en-fr": {"dog": ("chien",)}})
+    both = KnownWords.from_bytes((first | second).to_bytes())
+    assert both.lexicons == {"fr-en": {"chien": ("hound", "dog"), "eau": ("water",)}, "en-fr": {"dog": ("chien",)}}
+    assert KnownWords.from_bytes(b'{"stand_ins": [], "filters": []}').lexicons == {}
+
+
+@pytest.mark.parametrize("lexicons", ["[]", '{"fr-en": ["chien"]}', '{"fr-en": {"chien": 1}}'])
+def test_a_lexicon_that_is_none_is_refused(lexicons: str) -> None:
+    with pytest.raises(DataError, match=r"words\.json cannot be understood"):
+        KnownWords.from_bytes(f'{{"stand_ins": [], "filters": [], "lexicons": {lexicons}}}'.encode())

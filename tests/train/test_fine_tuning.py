@@ -127,6 +127,9 @@ def test_one_model_learns_both_ways_and_can_be_gone_on_from(corpus: CorpusConfig
     bundle = Bundle.open(tmp_path / "model")
     assert bundle.directions == ("xx-yy", "yy-xx")
     assert set(bundle.tokenizer.languages) == {"xx", "yy"}
+    assert bundle.known_words is not None
+    lexicons = bundle.known_words.lexicons
+    assert (lexicons["xx-yy"]["taro"], lexicons["yy-xx"]["cat"]) == (("cat",), ("taro",))
     for language, text in (("yy", "taro ba miku de peli ."), ("xx", "the red cat sees the big dog .")):
         assert len(translate(tmp_path / "model", [text], language)) == 1
     run_small(small_recipe(corpus, max_steps=2), tmp_path / "tuned", init=str(tmp_path / "model"))

@@ -85,6 +85,7 @@ def test_the_folder_is_a_whole_model(trained: Path) -> None:
     assert bundle.directions == ("xx-yy",)
     assert bundle.known_words is not None
     assert [word in bundle.known_words for word in ("taro", "cat", "oyelaran")] == [True, True, False]
+    assert bundle.known_words.lexicons["xx-yy"]["taro"] == ("cat",)
     assert {name: array.shape for name, array in bundle.weights().items()} == expected_shapes(bundle.model_config)
     assert isinstance(translate(trained, ["taro ba miku de peli ."])[0], str)
     scorecard = json.loads((trained / "scorecard.json").read_text(encoding="utf-8"))

@@ -62,6 +62,11 @@ class FakeEngine:
             attentions.append(attention)
         return attentions
 
+    def score_ids(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+        """As `doubts` has it, piece by piece and at the end."""
+        doubts = [self.doubts.get(self.tokenizer.decode(target), 0.1) for target in targets]
+        return [[-doubt] * (len(target) + 1) for doubt, target in zip(doubts, targets, strict=True)]
+
     def _output(self, text: str, rank: int) -> Output:
         ids = self.tokenizer.ids_batch([text.removesuffix("…")])[0]
         finished = not text.endswith("…")

@@ -1,8 +1,9 @@
-"""The words that a model has met in training, so that it is known which names are new to it.
+"""The words that a model has met in training, so that it is known which names are new to it, and what a word by itself
+is translated as.
 
 `KnownWords` is a Bloom filter of 16 bits a word, of those in three sentences or more: of others one in two thousand
 or so passes for known, and no known word is taken for a new one. `stand_ins` are names that stand unchanged on both
-sides of nearly all pairs: these a model copies.
+sides of nearly all pairs: these a model copies. `lexicons` are those of its directions (`dragoman.text.lexicon`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from dragoman.errors import DataError
+from dragoman.text.lexicon import Lexicon
 
 WORDS = "words.json"
 _WORD = re.compile(r"[^\W\d_]+")
@@ -43,10 +45,13 @@ class Name:
 
 @dataclass(frozen=True)
 class KnownWords:
-    """What was met: `filters` are those of the trainings that a model went through, one after the other."""
+    """What was met: `filters` are those of the trainings that a model went through, one after the other; `lexicons` are
+    by the name of their direction.
+    """
 
     filters: tuple[bytes, ...] = ()
     stand_ins: tuple[str, ...] = ()
+    lexicons: Mapping[str, Lexicon] = field(default_factory=dict)
 
     @classmethod
     def collect(cls, pairs: Iterable[tuple[str, str]]) -> KnownWords:
@@ -80,7 +85,11 @@ class KnownWords:
     def __or__(self, other: KnownWords) -> KnownWords:
         """Those of a model that was trained on more, or once more on the same."""
         filters, stand_ins = self.filters + other.filters, self.stand_ins + other.stand_ins
-        return KnownWords(tuple(dict.fromkeys(filters)), tuple(dict.fromkeys(stand_ins)))
+        lexicons = {
+            direction: {**self.lexicons.get(direction, {}), **other.lexicons.get(direction, {})}
+            for direction in dict.fromkeys((*self.lexicons, *other.lexicons))
+        }
+        return KnownWords(tuple(dict.fromkeys(filters)), tuple(dict.fromkeys(stand_ins)), lexicons)
 
     def unknown_names(self, sentence: str) -> tuple[Name, ...]:
         """Words with a capital that are not known; several in a row are one name. None where nothing can stand in."""
@@ -99,7 +108,7 @@ class KnownWords:
 
     def to_bytes(self) -> bytes:
         filters = [base64.b64encode(bits).decode("ascii") for bits in self.filters]
-        contents = {"stand_ins": list(self.stand_ins), "filters": filters}
+        contents = {"stand_ins": list(self.stand_ins), "filters": filters, "lexicons": self.lexicons}
         return (json.dumps(contents, ensure_ascii=False, indent=1) + "\n").encode()
 
     @classmethod
@@ -107,8 +116,12 @@ class KnownWords:
         try:
             contents = json.loads(data)
             filters = tuple(base64.b64decode(one, validate=True) for one in contents["filters"])
-            return cls(tuple(filter(None, filters)), tuple(map(str, contents["stand_ins"])))
-        except (ValueError, KeyError, TypeError) as error:
+            lexicons = {
+                direction: {str(word): tuple(map(str, others)) for word, others in lexicon.items() if others}
+                for direction, lexicon in contents.get("lexicons", {}).items()  # models before had none
+            }
+            return cls(tuple(filter(None, filters)), tuple(map(str, contents["stand_ins"])), lexicons)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{WORDS} cannot be understood: {error}: copy or train the model again") from error
 
 

@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from dragoman.text.corpus import Fault, Pair, content_hash, corpus_languages, re
 from dragoman.text.dataset import Dataset, build, cached
 from dragoman.text.holdout import hold_out
 from dragoman.text.known_words import KnownWords
+from dragoman.text.lexicon import Lexicon, learn_lexicon
 from dragoman.text.mixture import Mixture
 from dragoman.text.tokenizer import Tokenizer
 
@@ -182,13 +183,29 @@ def words_met(recipe: Recipe, prepared: Prepared, base: Bundle | None) -> KnownW
     if before is None:
         return None
 
-    def pairs() -> Iterator[tuple[str, str]]:
-        for direction, dataset in zip(directions_of(recipe.data.train), prepared.train.datasets, strict=True):
-            if not direction.reverse:
-                texts = map(dataset.text, range(0, len(dataset), math.ceil(len(dataset) / MOST_KNOWN_PAIRS)))
-                yield from ((text.source, text.target) for text in texts)
+    directions = directions_of(recipe.data.train)
+    own = [(one, data) for one, data in zip(directions, prepared.train.datasets, strict=True) if not one.reverse]
 
-    return before | KnownWords.collect(pairs())
+    def pairs() -> Iterator[tuple[str, str]]:
+        for _, dataset in own:
+            texts = map(dataset.text, range(0, len(dataset), math.ceil(len(dataset) / MOST_KNOWN_PAIRS)))
+            yield from ((text.source, text.target) for text in texts)
+
+    names, lexicons = {one.name for one in directions}, dict[str, Lexicon]()
+    for one in {direction.name: direction for direction, _ in own}.values():
+        there, back = learn_lexicon(_shuffled([dataset for direction, dataset in own if direction.name == one.name]))
+        found = {one.name: there, f"{one.target}-{one.source}": back}
+        lexicons |= {name: lexicon for name, lexicon in found.items() if name in names}
+    return before | replace(KnownWords.collect(pairs()), lexicons=lexicons)
+
+
+def _shuffled(datasets: Sequence[Dataset]) -> Iterator[tuple[str, str]]:
+    """Pairs from all over some datasets, in an order that is drawn and always the same."""
+    starts = np.cumsum([0, *map(len, datasets)])
+    for index in np.random.default_rng(0).permutation(starts[-1]):
+        place = int(np.searchsorted(starts, index, side="right")) - 1
+        text = datasets[place].text(int(index - starts[place]))
+        yield text.source, text.target
 
 
 def _write_valid_pairs(folder: Path, datasets: Sequence[Dataset], directions: Sequence[Direction]) -> None:

@@ -5,6 +5,7 @@
     options        what `translate` may be told
     prepare        texts to sentences to ids
     drafts         what came of a sentence, and what is wrong with it
+    single_words   a word by itself, looked up
     repair         other ways to decode what went wrong
     readings       a sentence in other pieces, where a word is cut up
     carry          addresses, placeholders and numbers that must not get lost

@@ -23,6 +23,7 @@ from dragoman.errors import ConfigError
 from dragoman.recipe import SearchConfig
 from dragoman.text.known_words import KnownWords
 from dragoman.text.languages import matching_direction
+from dragoman.text.lexicon import Lexicon
 from dragoman.text.sentences import Segment, rebuild
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translator.alignment import link_words
@@ -32,6 +33,7 @@ from dragoman.translator.options import Settings, TranslateOptions
 from dragoman.translator.prepare import Prepared, prepare
 from dragoman.translator.readings import read_again
 from dragoman.translator.repair import repair
+from dragoman.translator.single_words import look_up
 from dragoman.translator.translation import Link, SentenceTranslation, Translation
 
 WINDOW_TEXTS = 512
@@ -77,6 +79,7 @@ class _Window:
     prepared: Prepared
     asked: Sequence[int]
     pending: Pending
+    lexicon: Lexicon
 
 
 class Translator:
@@ -164,7 +167,8 @@ class Translator:
         decode = DecodeOptions(search=search, num_best=num_best, sampling=settings.sampling)
         asked = [place for place, sentence in enumerate(prepared.sentences) if sentence.ids]
         pending = self._engine.submit([prepared.sentences[place].ids for place in asked], decode)
-        return _Window(settings, scribe, search, prepared, asked, pending)
+        lexicon = self._known_words.lexicons.get(f"{source}-{target}", {})
+        return _Window(settings, scribe, search, prepared, asked, pending, lexicon)
 
     def _finish(self, window: _Window) -> list[Translation]:
         sentences, settings, scribe = window.prepared.sentences, window.settings, window.scribe
@@ -176,7 +180,8 @@ class Translator:
         if settings.checks:
             desk = Desk(scribe, self._engine, window.search, self._max_length, self._known_words.stand_ins)
             if settings.sampling is None:
-                drafts = repair(asked, read_again(asked, drafts, desk, settings.alternatives + 1), desk)
+                drafts = read_again(asked, drafts, desk, settings.alternatives + 1)
+                drafts = repair(asked, look_up(asked, drafts, desk, window.lexicon), desk)
             drafts = [elide(draft, desk) for draft in drafts]
         alignments = self._align(asked, drafts, scribe) if settings.align else [()] * len(asked)
         results = [SentenceTranslation(sentence.text, sentence.text, 0.0, 1.0) for sentence in sentences]
