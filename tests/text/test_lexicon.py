@@ -46,6 +46,21 @@ def test_a_word_may_have_several_translations_the_usual_first(pairs: list[tuple[
     assert (back["dog"], back["hound"]) == (("chien",), ("chien",))
 
 
+def test_a_word_that_belongs_to_another_comes_with_it(pairs: list[tuple[str, str]]) -> None:
+    more = [(source.replace("vite", "aujourd'hui"), target.replace("fast", "right away")) for source, target in pairs]
+    there, back = learn_lexicon(more)
+    assert back["away"] == ("aujourd'hui",)
+    assert there["hui"] == ("right away",)
+    assert there["encore"] == ("again",)
+
+
+def test_a_word_that_wants_another_comes_after_one_that_stands_alone(pairs: list[tuple[str, str]]) -> None:
+    thanks = [f"{'thank you' if at % 5 > 1 else 'thanks'} the {noun}" for at in range(60) for noun in NOUNS.values()]
+    polite = [(f"merci le {noun}", said) for noun, said in zip(list(NOUNS) * 60, thanks, strict=True)]
+    asked = [(f"toi {source}", f"you {target}") for source, target in pairs]
+    assert learn_lexicon(polite + asked)[0]["merci"] == ("thanks", "thank")
+
+
 def test_what_is_rare_or_says_nothing_has_no_entry(pairs: list[tuple[str, str]]) -> None:
     there, _ = learn_lexicon([*pairs, ("un gnou", "a gnu"), ("un gnou", "a gnu"), ("", "x"), ("y" * 3, "")])
     assert "gnou" not in there

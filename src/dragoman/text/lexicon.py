@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -28,6 +29,7 @@ _ENOUGH = 3
 _ROUNDS = 5
 _LEAST_CHANCE = 0.02
 _LEAST_FIT, _BESIDE = 0.04, 0.25
+_NEARLY_ALWAYS = 0.8
 _MOST_TRANSLATIONS = 4
 
 
@@ -39,7 +41,8 @@ def split_words(text: str) -> list[str]:
 def learn_lexicon(pairs: Iterable[tuple[str, str]]) -> tuple[Lexicon, Lexicon]:
     """The lexicons of both directions, from as many of the pairs as fit."""
     forms: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    sources, targets = [], []
+    sources: list[list[str]] = []
+    targets: list[list[str]] = []
     room = _MOST_CELLS
     for pair in pairs:
         sides = [split_words(text) for text in pair]
@@ -54,7 +57,8 @@ def learn_lexicon(pairs: Iterable[tuple[str, str]]) -> tuple[Lexicon, Lexicon]:
         targets.append([word.lower() for word in sides[1]])
     there, back = _chances(sources, targets), _chances(targets, sources)
     fits = {(f, e): chance * back[e, f] for (f, e), chance in there.items() if (e, f) in back}
-    return _entries(fits, forms[1]), _entries({(e, f): fit for (f, e), fit in fits.items()}, forms[0])
+    fits_back = {(e, f): fit for (f, e), fit in fits.items()}
+    return _entries(fits, _followers(targets), forms[1]), _entries(fits_back, _followers(sources), forms[0])
 
 
 def _chances(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> Chances:
@@ -95,7 +99,16 @@ def _frequent(sentences: Sequence[Sequence[str]]) -> dict[str, int]:
     return {word: number for number, word in enumerate(frequent, 1)}
 
 
-def _entries(fits: Mapping[tuple[str, str], float], forms: Counter[str]) -> Lexicon:
+def _followers(sentences: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Words that nearly always have the same word behind them, and that word."""
+    counts, pairs = Counter[str](), Counter[tuple[str, str]]()
+    for words in sentences:
+        counts.update(words)
+        pairs.update(pairwise(words))
+    return {word: after for (word, after), count in pairs.items() if count >= _NEARLY_ALWAYS * counts[word]}
+
+
+def _entries(fits: Mapping[tuple[str, str], float], followers: Mapping[str, str], forms: Counter[str]) -> Lexicon:
     """What fits each word well, and nearly as well as the best, as it is written inside of sentences."""
     usual: dict[str, str] = {}
     for form, _ in sorted(forms.items(), key=lambda item: (item[1], item[0])):
@@ -105,8 +118,28 @@ def _entries(fits: Mapping[tuple[str, str], float], forms: Counter[str]) -> Lexi
         by_word[word].append((-fit, other))
     entries: dict[str, tuple[str, ...]] = {}
     for word, found in sorted(by_word.items()):
-        best = -min(found)[0]
-        if best >= _LEAST_FIT:
-            good = [other for fit, other in sorted(found)[:_MOST_TRANSLATIONS] if -fit >= _BESIDE * best]
-            entries[word] = tuple(usual.get(other, other) for other in good)
+        least = max(_LEAST_FIT, -min(found)[0] * _BESIDE)
+        good = [other for fit, other in sorted(found)[:_MOST_TRANSLATIONS] if -fit >= least]
+        if translations := _with_followers(good, followers):
+            entries[word] = tuple("".join(usual.get(one, one) for one in translation) for translation in translations)
     return entries
+
+
+def _with_followers(good: Sequence[str], followers: Mapping[str, str]) -> list[tuple[str, ...]]:
+    """Translations in their parts: with the word behind them that belongs to them, as in *aujourd'hui* and *quelque
+    chose*. Those that want another word, as *thank* does, come after those that stand alone.
+    """
+    alone: list[tuple[str, ...]] = []
+    wanting: list[tuple[str, ...]] = []
+    taken: set[str] = set()
+    for word in good:
+        after = followers.get(word, "")
+        if word.endswith("'") and after:
+            alone.append((word, after))
+            taken.add(after)
+        elif after in good:
+            alone.append((word, " ", after))
+            taken.add(after)
+        elif not word.endswith("'"):
+            (wanting if after else alone).append((word,))
+    return [one for one in (*alone, *wanting) if len(one) > 1 or one[0] not in taken]

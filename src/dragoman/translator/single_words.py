@@ -41,9 +41,13 @@ def look_up(sentences: Sequence[Sentence], drafts: Sequence[Draft], desk: Desk, 
 
 
 def _is_known(draft: Draft, known: Sequence[str]) -> bool:
-    """Whether a draft has one of the translations, and is that, or as good as sure of what else it says."""
-    words = [word.lower() for word in split_words(draft.text)]
-    if not {one.lower() for one in known}.intersection(words):
-        return False
-    is_sure = draft.confidence >= (_SURE if len(words) <= _FEW_WORDS else _VERY_SURE)
-    return len(words) == 1 or is_sure
+    """Whether a draft is one of the translations, or has one and is as good as sure of what else it says."""
+    words = _words(draft.text)
+    if any(words == _words(one) for one in known):
+        return True
+    has_one = any(f" {' '.join(_words(one))} " in f" {' '.join(words)} " for one in known)
+    return has_one and draft.confidence >= (_SURE if len(words) <= _FEW_WORDS else _VERY_SURE)
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in split_words(text)]
