@@ -55,10 +55,16 @@ def test_a_word_that_belongs_to_another_comes_with_it(pairs: list[tuple[str, str
 
 
 def test_a_word_that_wants_another_comes_after_one_that_stands_alone(pairs: list[tuple[str, str]]) -> None:
-    thanks = [f"{'thank you' if at % 5 > 1 else 'thanks'} the {noun}" for at in range(60) for noun in NOUNS.values()]
-    polite = [(f"merci le {noun}", said) for noun, said in zip(list(NOUNS) * 60, thanks, strict=True)]
+    nouns = list(NOUNS) * 60
+    said = ["thank you" if at % 5 > 1 else "thanks" for at in range(len(nouns))]
+    articles = ["the", "a"] * (len(nouns) // 2)
+    polite = [
+        (f"merci {noun}", f"{one} {article} {NOUNS[noun]}")
+        for noun, one, article in zip(nouns, said, articles, strict=True)
+    ]
     asked = [(f"toi {source}", f"you {target}") for source, target in pairs]
-    assert learn_lexicon(polite + asked)[0]["merci"] == ("thanks", "thank")
+    found = learn_lexicon(polite + asked)[0]["merci"]
+    assert (found[0], found[-1]) == ("thanks", "thank")
 
 
 def test_what_is_rare_or_says_nothing_has_no_entry(pairs: list[tuple[str, str]]) -> None:
