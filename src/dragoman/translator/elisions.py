@@ -19,7 +19,7 @@ _FULL = re.compile(
 
 def elide(draft: Draft, desk: Desk) -> Draft:
     """A draft whose short words, if it is French, have lost their vowel before another one."""
-    if desk.scribe.target.partition("-")[0] != "fr":
+    if desk.scribe.target.partition("_")[0] != "fr":
         return draft
     others = tuple(replace(one, text=elided(one.text)) for one in draft.alternatives)
     text, ids = elided(draft.text), draft.ids
