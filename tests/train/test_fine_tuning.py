@@ -134,3 +134,12 @@ def test_one_model_learns_both_ways_and_can_be_gone_on_from(corpus: CorpusConfig
         assert len(translate(tmp_path / "model", [text], language)) == 1
     run_small(small_recipe(corpus, max_steps=2), tmp_path / "tuned", init=str(tmp_path / "model"))
     assert "watched_loss" in events(tmp_path / "tuned", "validation")[0]
+
+
+def test_a_lexicon_is_learned_from_corpora_in_both_orders(corpus: CorpusConfig, tmp_path: Path) -> None:
+    recipe = small_recipe(corpus, max_steps=1)
+    few = replace(write_corpus(tmp_path, 23, "few.tsv", seed=7), languages="yy-xx", swap=True)
+    run_small(replace(recipe, data=replace(recipe.data, train=(*recipe.data.train, few))), tmp_path / "model")
+    known = Bundle.open(tmp_path / "model").known_words
+    assert known is not None
+    assert (known.lexicons["xx-yy"]["taro"], known.lexicons["yy-xx"]["cat"]) == (("cat",), ("taro",))

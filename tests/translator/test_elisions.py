@@ -3,7 +3,9 @@
 import pytest
 from fake_engine import fake_translator
 
+from dragoman.translator import Glossary
 from dragoman.translator.elisions import elided
+from dragoman.translator.glossary import Term
 
 
 @pytest.mark.parametrize(
@@ -28,7 +30,8 @@ def test_short_words_are_elided_before_vowels(text: str, wanted: str) -> None:
         "Donne-le à Tom, puis-je avoir cela ?",
         "le héros, la honte, le hibou",
         "le oui et le onze, la une, plus de un",
-        "de A à B",
+        "de A à B, de e à i",
+        "la ou les personnes, je et tu, le à la une, mets le au courrier",
         "belle amie, quelque idée, contre elle",
         "l'animal, d'or",
         "le yaourt",
@@ -38,9 +41,29 @@ def test_what_is_right_stays(text: str) -> None:
     assert elided(text) == text
 
 
+def test_what_the_source_or_the_glossary_has_stays() -> None:
+    assert elided("La Oroya et la eau", ["La Oroya is a town."]) == "La Oroya et l'eau"
+    for text, glossary, wanted in (
+        ("Click {{ de item }}", None, "{{ de item }}, l'eau"),
+        ("the newspaper", Glossary((Term("newspaper", "La Opinión"),)), "La Opinión, l'eau"),
+    ):
+        answer = wanted.replace("l'eau", "la eau")
+        translator, _ = fake_translator(lambda *_, answer=answer: [answer], languages=(("en", "fr"),))
+        assert translator.translate(text, glossary=glossary).text == wanted
+
+
+def test_no_alternative_is_the_translation_once_more() -> None:
+    translator, _ = fake_translator(
+        lambda source, options, demand: ("de autres", "d'autres", "la une")[: options.num_best],
+        languages=(("en", "fr"),),
+    )
+    found = translator.translate("x", alternatives=2).sentences[0]
+    assert (found.target, [one.text for one in found.alternatives]) == ("d'autres", ["la une"])
+
+
 def test_it_is_done_in_french_alone_and_with_guards_alone() -> None:
     texts = {}
-    for target, guards in (("fr", True), ("fr_CA", True), ("fr", False), ("es", True)):
+    for target, guards in (("fr", True), ("fr_CA", True), ("fra", True), ("fr", False), ("es", True)):
         translator, _ = fake_translator(
             lambda source, options, demand: ("de un a la orilla", "la otra")[: options.num_best],
             languages=(("en", target),),
@@ -49,4 +72,5 @@ def test_it_is_done_in_french_alone_and_with_guards_alone() -> None:
         texts[target, guards] = (found.text, *found.alternatives)
     plain = ("de un a la orilla", "la otra")
     elided_too = ("de un a l'orilla", "l'otra")
-    assert texts == {("fr", True): elided_too, ("fr_CA", True): elided_too, ("fr", False): plain, ("es", True): plain}
+    french = {(target, True): elided_too for target in ("fr", "fr_CA", "fra")}
+    assert texts == {**french, ("fr", False): plain, ("es", True): plain}

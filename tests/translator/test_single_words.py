@@ -9,7 +9,17 @@ from dragoman.text.known_words import KnownWords
 from dragoman.translator import Glossary, Sampling, Translation
 from dragoman.translator.glossary import Term
 
-KNOWN = KnownWords(lexicons={"fr-en": {"papillons": ("butterflies", "moths")}})
+KNOWN = KnownWords(
+    lexicons={
+        "fr-en": {
+            "papillons": ("butterflies", "moths"),
+            "arc-en-ciel": ("rainbow",),
+            "été": ("summer",),
+            "or": ("gold",),
+            "t": ("not",),
+        }
+    }
+)
 ANSWERS = {"papillons": "let's butter", "Papillons": "Let us"}
 
 
@@ -33,6 +43,10 @@ def translate(
         ("Papillons", "Butterflies"),
         ("PAPILLONS", "BUTTERFLIES"),
         (" papillons\n", " butterflies\n"),
+        ("Arc-en-ciel", "Rainbow"),
+        ("e\u0301te\u0301", "summer"),
+        ("OR", "plain"),
+        ("T", "plain"),
     ],
 )
 def test_a_word_is_what_the_lexicon_says(text: str, wanted: str) -> None:
@@ -73,5 +87,5 @@ def test_only_single_words_of_this_direction_are_looked_up() -> None:
     assert translate("papillons", guards=False)[0].text == "let's butter"
     assert translate("papillons", sampling=Sampling(seed=1))[0].text == "let's butter"
     assert translate("papillons", known=KnownWords())[0].text == "let's butter"
-    glossary = Glossary((Term("papillons", "flies"),))
-    assert "butterflies" not in translate("papillons", glossary=glossary)[0].text
+    glossary = Glossary((Term("papillons", "butter"),))
+    assert translate("papillons", glossary=glossary)[0].text == "let's butter"

@@ -11,7 +11,10 @@ cells, the pairs of words.
 
 from __future__ import annotations
 
+import functools
 import re
+import sys
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -22,7 +25,6 @@ Lexicon = Mapping[str, tuple[str, ...]]
 """Words in small letters, each with what it is translated as, the best first."""
 Chances = dict[tuple[str, str], float]
 
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*['’]?")
 _MOST_CELLS = 8_000_000
 _LONGEST = 40
 _ENOUGH = 3
@@ -34,8 +36,20 @@ _MOST_TRANSLATIONS = 4
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text; what is elided before an apostrophe is one by itself."""
-    return [word.replace("’", "'") for word in _WORD.findall(text)]
+    """The words of a text; what is elided before another word, as in *l'eau* and *qu'il*, is one by itself."""
+    return [word.replace("’", "'") for word in _word_pattern().findall(text)]
+
+
+@functools.cache
+def _word_pattern() -> re.Pattern[str]:
+    """Letters with the marks that belong to them, as in many scripts, and what apostrophes and hyphens join."""
+    codes = [code for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code))[0] == "M"]
+    starts = [code for code in codes if unicodedata.category(chr(code - 1))[0] != "M"]
+    ends = [code for code in codes if code == sys.maxunicode or unicodedata.category(chr(code + 1))[0] != "M"]
+    marks = "".join(f"\\U{start:08x}-\\U{end:08x}" for start, end in zip(starts, ends, strict=True))
+    letters = rf"(?:[^\W\d_][{marks}]*)"
+    elided = rf"(?:[cdjlmnst]|{letters}*qu)['’](?={letters})"
+    return re.compile(rf"{elided}|{letters}+(?:['’-]{letters}+)*", re.IGNORECASE)
 
 
 def learn_lexicon(pairs: Iterable[tuple[str, str]]) -> tuple[Lexicon, Lexicon]:
@@ -78,6 +92,7 @@ def _chances(sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]])
     if not num_written:
         return {}
     source_C, target_C, place_C = map(np.concatenate, cells)
+    del cells
     size = 1 + len(target_words)
     kinds_K, kind_C = np.unique(source_C * size + target_C, return_inverse=True)
     source_K, target_K = kinds_K // size, kinds_K % size
@@ -118,6 +133,8 @@ def _entries(fits: Mapping[tuple[str, str], float], followers: Mapping[str, str]
         by_word[word].append((-fit, other))
     entries: dict[str, tuple[str, ...]] = {}
     for word, found in sorted(by_word.items()):
+        if len(word) == 1 and word.upper() != word:  # a letter may stand for anything
+            continue
         least = max(_LEAST_FIT, -min(found)[0] * _BESIDE)
         good = [other for fit, other in sorted(found)[:_MOST_TRANSLATIONS] if -fit >= least]
         if translations := _with_followers(good, followers):
@@ -140,6 +157,6 @@ def _with_followers(good: Sequence[str], followers: Mapping[str, str]) -> list[t
         elif after in good:
             alone.append((word, " ", after))
             taken.add(after)
-        elif not word.endswith("'"):
+        elif not word.endswith(("'", "'s")):
             (wanting if after else alone).append((word,))
     return [one for one in (*alone, *wanting) if len(one) > 1 or one[0] not in taken]

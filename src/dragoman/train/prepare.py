@@ -1,6 +1,7 @@
 """From corpora to what the loop eats: pieces, ids on disk, and a validation set that shares no sentence with them."""
 
 import hashlib
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,7 @@ from dragoman.text.lexicon import Lexicon, learn_lexicon
 from dragoman.text.mixture import Mixture
 from dragoman.text.tokenizer import Tokenizer
 
-MOST_VALID_PAIRS, MOST_KNOWN_PAIRS = 5000, 1_000_000
+MOST_VALID_PAIRS, MOST_KNOWN_PAIRS, MOST_LEXICON_PAIRS = 5000, 1_000_000, 200_000
 
 
 @dataclass(frozen=True)
@@ -192,20 +193,22 @@ def words_met(recipe: Recipe, prepared: Prepared, base: Bundle | None) -> KnownW
             yield from ((text.source, text.target) for text in texts)
 
     names, lexicons = {one.name for one in directions}, dict[str, Lexicon]()
-    for one in {direction.name: direction for direction, _ in own}.values():
-        there, back = learn_lexicon(_shuffled([dataset for direction, dataset in own if direction.name == one.name]))
-        found = {one.name: there, f"{one.target}-{one.source}": back}
+    for source, target in sorted({(min(one.source, one.target), max(one.source, one.target)) for one, _ in own}):
+        both = [(data, one.source == target) for one, data in own if {one.source, one.target} == {source, target}]
+        there, back = learn_lexicon(itertools.islice(_shuffled(both), MOST_LEXICON_PAIRS))
+        found = {f"{source}-{target}": there, f"{target}-{source}": back}
         lexicons |= {name: lexicon for name, lexicon in found.items() if name in names}
     return before | replace(KnownWords.collect(pairs()), lexicons=lexicons)
 
 
-def _shuffled(datasets: Sequence[Dataset]) -> Iterator[tuple[str, str]]:
-    """Pairs from all over some datasets, in an order that is drawn and always the same."""
-    starts = np.cumsum([0, *map(len, datasets)])
+def _shuffled(datasets: Sequence[tuple[Dataset, bool]]) -> Iterator[tuple[str, str]]:
+    """Pairs from all over some datasets, turned round where it says so, in an order that is drawn, always the same."""
+    starts = np.cumsum([0, *(len(dataset) for dataset, _ in datasets)])
     for index in np.random.default_rng(0).permutation(starts[-1]):
         place = int(np.searchsorted(starts, index, side="right")) - 1
-        text = datasets[place].text(int(index - starts[place]))
-        yield text.source, text.target
+        dataset, is_turned = datasets[place]
+        text = dataset.text(int(index - starts[place]))
+        yield (text.target, text.source) if is_turned else (text.source, text.target)
 
 
 def _write_valid_pairs(folder: Path, datasets: Sequence[Dataset], directions: Sequence[Direction]) -> None:

@@ -22,3 +22,8 @@ def calm(text: str) -> str:
     small = text.lower()
     first = next((place for place, character in enumerate(small) if character.isalpha()), None)
     return small if first is None else small[:first] + small[first].upper() + small[first + 1 :]
+
+
+def with_capital(text: str) -> str:
+    """A text that begins with a capital; scripts that have none at the head of a sentence stay as they are."""
+    return text[:1].title() + text[1:]

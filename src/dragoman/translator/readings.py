@@ -3,7 +3,8 @@
     J'ai vu l'éléphant.    l'éléphant is one word to the tokenizer; it is read as l' and éléphant, as in un éléphant
     Étudiants, entrez !    at the beginning a word has a capital; it is read as étudiants
 
-That is done where it makes fewer pieces of the word, and of the two translations the likelier one is kept.
+That is done to a word that is cut up, unless its pieces get many more, and to a first word that gets fewer pieces. Of
+the two translations the likelier one is kept.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from dragoman.engine.engine import DecodeOptions
 from dragoman.text.pipeline import MARK
+from dragoman.translator.capitals import with_capital
 from dragoman.translator.drafts import Desk, Draft, Scribe, Sentence
 
 _ELISION = re.compile(r"((?:[cdjlmnst]|\w*qu)['’])([^\W\d_]\w*)", re.IGNORECASE)
@@ -64,7 +66,9 @@ def second_reading(text: str, scribe: Scribe) -> Reading | None:
 
 
 def _apart(word: str, scribe: Scribe) -> list[int]:
-    """The ids of a word that is cut up, with what an apostrophe joins to it by itself; none if that is no better."""
+    """The ids of a word that is cut up, with what an apostrophe joins to it by itself, which is a piece more at most;
+    none for others.
+    """
     found = _ELISION.match(word)
     if not found or MARK + found[1] not in scribe.tokenizer:
         return []
@@ -76,12 +80,8 @@ def _apart(word: str, scribe: Scribe) -> list[int]:
 
 def _with_capital(draft: Draft, desk: Desk) -> Draft:
     """A translation of what was read with a small letter, with a capital again."""
-    text = _capital(draft.text)
+    text = with_capital(draft.text)
     if text == draft.text:
         return draft
-    others = tuple(replace(one, text=_capital(one.text)) for one in draft.alternatives)
+    others = tuple(replace(one, text=with_capital(one.text)) for one in draft.alternatives)
     return replace(draft, text=text, ids=desk.target_ids(text), alternatives=others)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

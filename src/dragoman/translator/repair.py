@@ -24,6 +24,7 @@ from itertools import takewhile
 from dragoman.engine.engine import NO_DEMAND, DecodeOptions, Demand, Sampling
 from dragoman.recipe import SearchConfig
 from dragoman.text.sentences import SPACELESS, Segment, frame, rebuild, split_long
+from dragoman.translator.capitals import with_capital
 from dragoman.translator.carry import find_verbatims
 from dragoman.translator.drafts import MISSING, Desk, Draft, Scribe, Sentence, confidence, find_problems
 from dragoman.translator.glossary import Glossary, Place
@@ -163,7 +164,7 @@ def _as_written(place: Place, text: str) -> str:
     """What a term becomes; with a capital if it begins a sentence with one."""
     target = place.term.target
     is_capital = place.start == 0 and text[0].isupper()
-    return target[:1].upper() + target[1:] if is_capital else target
+    return with_capital(target) if is_capital else target
 
 
 def _between(text: str, fixed: Sequence[tuple[int, int, str]]) -> list[Segment]:

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dragoman.engine.engine import make_output
-from dragoman.text.lexicon import Lexicon, split_words
+from dragoman.text.lexicon import Lexicon
+from dragoman.translator.capitals import with_capital
 from dragoman.translator.drafts import Desk, Draft, Sentence
 
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_BETWEEN = re.compile(r"[\s'’.,;:!?…]+")
 _SURE, _VERY_SURE = 0.5, 0.8
 _FEW_WORDS = 2
 _IMPOSSIBLE = -6.5
@@ -27,9 +28,13 @@ def look_up(sentences: Sequence[Sentence], drafts: Sequence[Draft], desk: Desk, 
     best = list(drafts)
     asked: dict[int, str] = {}
     for place, sentence in enumerate(sentences):
-        known = lexicon.get(sentence.text.lower(), ()) if _WORD.fullmatch(sentence.text) else ()
-        if known and not sentence.terms and not _is_known(drafts[place], known):
-            asked[place] = known[0][:1].upper() + known[0][1:] if sentence.text.istitle() else known[0]
+        if " " in sentence.text:
+            continue
+        word = desk.scribe.tokenizer.normalize(sentence.text)
+        known = lexicon.get(word.lower(), ())
+        # In capitals it may be an abbreviation; what was shouted is in small letters already.
+        if known and not word.isupper() and not sentence.terms and not _is_known(drafts[place], known):
+            asked[place] = with_capital(known[0]) if word[0].isupper() else known[0]
     encoded = {place: ids for place, text in asked.items() if (ids := desk.target_ids(text))}
     rows = desk.engine.score_ids([sentences[place].ids for place in encoded], list(encoded.values())) if encoded else []
     for (place, ids), row in zip(encoded.items(), rows, strict=True):
@@ -42,12 +47,13 @@ def look_up(sentences: Sequence[Sentence], drafts: Sequence[Draft], desk: Desk, 
 
 def _is_known(draft: Draft, known: Sequence[str]) -> bool:
     """Whether a draft is one of the translations, or has one and is as good as sure of what else it says."""
-    words = _words(draft.text)
-    if any(words == _words(one) for one in known):
+    written, wanted = _spaced(draft.text), [_spaced(one) for one in known]
+    if written in wanted:
         return True
-    has_one = any(f" {' '.join(_words(one))} " in f" {' '.join(words)} " for one in known)
-    return has_one and draft.confidence >= (_SURE if len(words) <= _FEW_WORDS else _VERY_SURE)
+    is_short = len(written.split()) <= _FEW_WORDS
+    return any(one in written for one in wanted) and draft.confidence >= (_SURE if is_short else _VERY_SURE)
 
 
-def _words(text: str) -> list[str]:
-    return [word.lower() for word in split_words(text)]
+def _spaced(text: str) -> str:
+    """In small letters, with a space on both sides of every word."""
+    return f" {' '.join(filter(None, _BETWEEN.split(text.lower())))} "

@@ -51,7 +51,8 @@ def load(
     """The translator of a model folder, or of a model in the box by name.
 
     `engine` is "ctranslate2", "torch", or "auto": the first, and the second for what it lacks. `workers` 0 is one a
-    core. Models of an `ensemble`, which have the same pieces, have a say in which of a beam's translations is best.
+    core. Models of an `ensemble`, which have the same pieces, have a say in which of a beam's translations is best,
+    and with "torch" in what is written at every step.
     """
     bundle = Bundle.open(find(path_or_name))
     others = [Bundle.open(find(other)) for other in ensemble]
@@ -182,7 +183,7 @@ class Translator:
             if settings.sampling is None:
                 drafts = read_again(asked, drafts, desk, settings.alternatives + 1)
                 drafts = repair(asked, look_up(asked, drafts, desk, window.lexicon), desk)
-            drafts = [elide(draft, desk) for draft in drafts]
+            drafts = [elide(sentence, draft, desk) for sentence, draft in zip(asked, drafts, strict=True)]
         alignments = self._align(asked, drafts, scribe) if settings.align else [()] * len(asked)
         results = [SentenceTranslation(sentence.text, sentence.text, 0.0, 1.0) for sentence in sentences]
         for place, sentence, draft, links in zip(window.asked, asked, drafts, alignments, strict=True):
@@ -233,6 +234,7 @@ def _result(sentence: Sentence, draft: Draft, links: tuple[Link, ...]) -> Senten
     text, alternatives = draft.text, draft.alternatives
     if sentence.shouted:
         text, alternatives = text.upper(), tuple(replace(one, text=one.text.upper()) for one in alternatives)
+    others = {one.text: one for one in reversed(alternatives) if one.text != text}
     return SentenceTranslation(
         source=sentence.shouted or sentence.text,
         target=text,
@@ -244,5 +246,5 @@ def _result(sentence: Sentence, draft: Draft, links: tuple[Link, ...]) -> Senten
             *draft.notes,
             *(problem.message for problem in draft.problems if problem.message),
         ),
-        alternatives=alternatives,
+        alternatives=tuple(reversed(others.values())),
     )
