@@ -54,6 +54,13 @@ def test_text_comes_back_where_every_character_has_a_piece() -> None:
             assert side.decode(side.encode(text).ids) == side.normalize(text) == text
 
 
+def test_a_sentence_has_the_pieces_of_its_words() -> None:
+    """A second reading (`translator/readings.py`) puts a sentence together from them."""
+    for text in texts(53, seed=5):
+        words = TOKENIZER.ids_batch(text.split(" "))
+        assert [id for ids in words for id in ids] == TOKENIZER.ids_batch([text])[0]
+
+
 @given(st.text())
 def test_any_text_is_taken_and_never_becomes_a_special_piece(text: str) -> None:
     encoded = TOKENIZER.encode(text)

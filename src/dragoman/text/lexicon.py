@@ -21,6 +21,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from dragoman.text.whole_words import ELIDED
+
 Lexicon = Mapping[str, tuple[str, ...]]
 """Words in small letters, each with what it is translated as, the best first."""
 Chances = dict[tuple[str, str], float]
@@ -48,8 +50,7 @@ def _word_pattern() -> re.Pattern[str]:
     ends = [code for code in codes if code == sys.maxunicode or unicodedata.category(chr(code + 1))[0] != "M"]
     marks = "".join(f"\\U{start:08x}-\\U{end:08x}" for start, end in zip(starts, ends, strict=True))
     letters = rf"(?:[^\W\d_][{marks}]*)"
-    elided = rf"(?:[cdjlmnst]|{letters}*qu)['’](?={letters})"
-    return re.compile(rf"{elided}|{letters}+(?:['’-]{letters}+)*", re.IGNORECASE)
+    return re.compile(rf"{ELIDED}(?={letters})|{letters}+(?:['’-]{letters}+)*", re.IGNORECASE)
 
 
 def learn_lexicon(pairs: Iterable[tuple[str, str]]) -> tuple[Lexicon, Lexicon]:

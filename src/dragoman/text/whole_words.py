@@ -9,6 +9,8 @@ from dragoman.text.sentences import SPACELESS
 
 LETTER = rf"(?!{SPACELESS.pattern})\w"
 """A pattern for one of a script that has spaces between its words."""
+ELIDED = r"(?:[cdjlmnst]|\w*qu)['’]"
+"""A pattern for a word that has lost its vowel to the next one, as in *l'eau* and *qu'il*; it ignores case."""
 
 
 def has_word(word: str, text: str) -> bool:

@@ -15,10 +15,11 @@ from dataclasses import dataclass, replace
 
 from dragoman.engine.engine import DecodeOptions
 from dragoman.text.pipeline import MARK
+from dragoman.text.whole_words import ELIDED
 from dragoman.translator.capitals import with_capital
 from dragoman.translator.drafts import Desk, Draft, Scribe, Sentence
 
-_ELISION = re.compile(r"((?:[cdjlmnst]|\w*qu)['’])([^\W\d_]\w*)", re.IGNORECASE)
+_ELISION = re.compile(rf"({ELIDED})([^\W\d_]\w*)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
