@@ -52,13 +52,11 @@ def test_what_the_source_or_the_glossary_has_stays() -> None:
         assert translator.translate(text, glossary=glossary).text == wanted
 
 
-def test_no_alternative_is_the_translation_once_more() -> None:
-    translator, _ = fake_translator(
-        lambda source, options, demand: ("de autres", "d'autres", "la une")[: options.num_best],
-        languages=(("en", "fr"),),
-    )
-    found = translator.translate("x", alternatives=2).sentences[0]
-    assert (found.target, [one.text for one in found.alternatives]) == ("d'autres", ["la une"])
+def test_no_alternative_is_told_twice_nor_the_translation_once_more() -> None:
+    answers = ("de autres", "la une", "d'autres", "deux", "la une")
+    translator, _ = fake_translator(lambda *asked: answers[: asked[1].num_best], languages=(("en", "fr"),))
+    found = translator.translate("x", alternatives=4).sentences[0]
+    assert (found.target, [one.text for one in found.alternatives]) == ("d'autres", ["la une", "deux"])
 
 
 def test_it_is_done_in_french_alone_and_with_guards_alone() -> None:

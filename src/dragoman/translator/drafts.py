@@ -105,20 +105,18 @@ class Scribe:
             confidence=confidence(best),
             ids=best.ids,
             problems=find_problems(sentence, text, best) if check else (),
-            alternatives=self._alternatives(sentence, text, outputs[1:], check) if len(outputs) > 1 else (),
+            alternatives=self._alternatives(sentence, outputs[1:], check),
         )
 
-    def _alternatives(
-        self, sentence: Sentence, text: str, outputs: Sequence[Output], check: bool
-    ) -> tuple[Alternative, ...]:
-        """Others that read differently, as different pieces may spell the same text, and that lack nothing."""
-        found: dict[str, Alternative] = {}
+    def _alternatives(self, sentence: Sentence, outputs: Sequence[Output], check: bool) -> tuple[Alternative, ...]:
+        """Others that lack nothing."""
+        found = []
         for output in outputs:
-            other = self.decode(output.ids)
-            lacks = check and MISSING & {problem.kind for problem in find_problems(sentence, other)}
-            if other and other != text and not lacks:
-                found.setdefault(other, Alternative(other, output.score, confidence(output)))
-        return tuple(found.values())
+            text = self.decode(output.ids)
+            lacks = check and MISSING & {problem.kind for problem in find_problems(sentence, text)}
+            if text and not lacks:
+                found.append(Alternative(text, output.score, confidence(output)))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from dragoman.translator.prepare import Prepared, prepare
 from dragoman.translator.readings import read_again
 from dragoman.translator.repair import repair
 from dragoman.translator.single_words import look_up
-from dragoman.translator.translation import Link, SentenceTranslation, Translation
+from dragoman.translator.translation import Alternative, Link, SentenceTranslation, Translation
 
 WINDOW_TEXTS = 512
 """Texts of a stream that are handed to the engine at once; two such windows are under way."""
@@ -234,7 +234,11 @@ def _result(sentence: Sentence, draft: Draft, links: tuple[Link, ...]) -> Senten
     text, alternatives = draft.text, draft.alternatives
     if sentence.shouted:
         text, alternatives = text.upper(), tuple(replace(one, text=one.text.upper()) for one in alternatives)
-    others = {one.text: one for one in reversed(alternatives) if one.text != text}
+    # Different pieces may spell the same text, and so may what was mended.
+    others: dict[str, Alternative] = {}
+    for one in alternatives:
+        others.setdefault(one.text, one)
+    others.pop(text, None)
     return SentenceTranslation(
         source=sentence.shouted or sentence.text,
         target=text,
@@ -246,5 +250,5 @@ def _result(sentence: Sentence, draft: Draft, links: tuple[Link, ...]) -> Senten
             *draft.notes,
             *(problem.message for problem in draft.problems if problem.message),
         ),
-        alternatives=tuple(reversed(others.values())),
+        alternatives=tuple(others.values()),
     )
