@@ -12,6 +12,7 @@ from dragoman.bundle import Bundle
 from dragoman.cli._scoring import choose_direction
 from dragoman.cli.evaluate import command
 from dragoman.errors import ConfigError, DataError
+from dragoman.recipe import CorpusConfig
 from dragoman.text.languages import UNKNOWN
 from tiny_bundle import write_tiny_bundle
 
@@ -52,7 +53,7 @@ def test_json_is_one_object_on_standard_output(pairs: str, models: FakeModels) -
     assert summary["system"]["beam"] == 7
     assert summary["num_pairs"] == 5
     assert summary["speed"]["sentences_per_second"] > 0
-    settings = {"engine": "torch", "compute_type": None, "beam": 7, "ensemble": ("other",)}
+    settings = {"engine": "torch", "compute_type": None, "beam": 7, "ensemble": ("other",), "memory": None}
     assert models.opened == [{"name": "small", "languages": ("source", "target"), **settings}]
 
 
@@ -138,6 +139,7 @@ def test_exactly_one_test_set_is_given(output: str, arguments: list[str]) -> Non
             ["--ensemble", "a"],
             "--ensemble does nothing to an output that exists already: leave it out, or give --model",
         ),
+        (["--memory", "a"], "--memory does nothing to an output that exists already: leave it out, or give --model"),
     ],
 )
 def test_half_a_pair_of_options_and_idle_ones_are_refused(output: str, arguments: list[str], message: str) -> None:
@@ -153,6 +155,21 @@ def test_half_a_pair_of_options_and_idle_ones_are_refused(output: str, arguments
 )
 def test_what_is_about_one_model_is_refused_for_an_ensemble(option: str, message: str) -> None:
     assert refusal(command, "--model", "a", "--ensemble", "b", option) == message
+
+
+def test_what_is_about_one_model_is_refused_with_a_memory() -> None:
+    message = "--record is for the card of one model, --memory is beside it: leave one of them out"
+    assert refusal(command, "--model", "a", "--memory", "b", "--record") == message
+
+
+def test_a_memory_is_handed_on_and_what_it_knows_of_the_test_set_is_told(
+    pairs: str, models: FakeModels, tmp_path: Path
+) -> None:
+    memory = tmp_path / "memory.tsv"
+    memory.write_text(f"{SOURCES[0]}\tA\nB\t{SOURCES[1]}\nC\tD\n", encoding="utf-8")
+    result = run(command, "--model", "small", "--test", pairs, "--from", "fr", "--to", "en", "--memory", str(memory))
+    assert result.stderr.startswith("dragoman: 2 of the test set's 5 sources are in the memory too\n")
+    assert models.opened[0]["memory"] == CorpusConfig(path=str(memory), languages="fr-en")
 
 
 def test_an_output_of_another_length_is_refused(tmp_path: Path, pairs: str) -> None:

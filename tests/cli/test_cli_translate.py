@@ -16,6 +16,7 @@ from dragoman.cli import translate
 from dragoman.cli._alignment import draw_alignment
 from dragoman.cli.translate import command
 from dragoman.errors import BundleError, ConfigError, DataError, DragomanError, LengthError
+from dragoman.search import recall
 from dragoman.translator import Link, SentenceTranslation, Translation
 from tiny_bundle import tiny_texts, write_tiny_bundle
 
@@ -410,6 +411,28 @@ def test_two_processes_do_not_write_one_output(tmp_path: Path) -> None:
 )
 def test_what_would_be_ignored_or_cannot_be_is_refused(options: tuple[str, ...], message: str) -> None:
     assert str(refusal(*options)).startswith(message)
+
+
+def test_a_memory_is_heard(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recall, "SHARE", 0.97)
+    monkeypatch.setattr(recall, "TEMPERATURE", 1e-9)
+    memory = tmp_path / "memory.tsv"
+    memory.write_text("Lame dila.\tGuni.\n", encoding="utf-8")
+    words = ("--model", model, "--no-guards", "Lame dila.")
+    assert run(*words, "--memory", str(memory)).stdout == "Guni.\n"
+    assert run(*words).stdout != "Guni.\n"
+
+
+def test_a_run_is_not_resumed_with_another_memory(model: str, tmp_path: Path, shout) -> None:
+    memory = tmp_path / "memory.tsv"
+    memory.write_text("Lame dila.\tGuni.\n", encoding="utf-8")
+    (tmp_path / "in.txt").write_text("a\n" * 20, encoding="utf-8")
+    words = ("--model", model, "--memory", str(memory), "--input", str(tmp_path / "in.txt"))
+    words = (*words, "--output", str(tmp_path / "out.txt"))
+    shout(stop_after=10)
+    run(*words)
+    memory.write_text("Lame dila.\tCefo.\n", encoding="utf-8")
+    assert "was made with other settings (memory)" in str(refusal(*words))
 
 
 def test_a_closed_pipe_is_quiet(model: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dragoman.evaluate.evaluation import System
     from dragoman.evaluate.scores import ScoreOptions
     from dragoman.evaluate.testset import TestSet
+    from dragoman.recipe import CorpusConfig
     from dragoman.translator import Translation, Translator
 
 TOKENIZE = "13a"  # what BLEU takes for words if nobody says otherwise
@@ -123,6 +125,7 @@ def open_model(
     compute_type: str | None,
     beam: int | None,
     ensemble: Sequence[str] = (),
+    memory: CorpusConfig | None = None,
 ) -> Model:
     """Load a model, by its folder or name, to translate a test set of these languages; without one, in its first."""
     from dragoman.bundle import Bundle, find
@@ -134,9 +137,11 @@ def open_model(
     others = [Bundle.open(find(other)) for other in ensemble]
     direction = choose_direction(bundle.languages, languages, name) if languages else bundle.languages[0]
     chosen: dict[str, Any] = {"engine": engine, "compute_type": compute_type}
-    translator = load(path_or_name, ensemble=ensemble, **{name: value for name, value in chosen.items() if value})
+    given = {name: value for name, value in chosen.items() if value}
+    translator = load(path_or_name, ensemble=ensemble, memory=memory, **given)
+    recalled = [PurePath(memory.path).name] if memory else []
     system = System(
-        name=" + ".join([name, *(other.path.resolve().name for other in others)]),
+        name=" + ".join([name, *(other.path.resolve().name for other in others), *recalled]),
         engine=translator.engine_name,
         compute_type=translator.compute_type,
         beam=beam or bundle.search.beam,

@@ -11,6 +11,7 @@ import click
 from dragoman.cli._behaviour import evaluate_behaviour
 from dragoman.cli._files import check_place, write_text
 from dragoman.cli._idle import refuse_idle
+from dragoman.cli._memory import memory_of, memory_option, warn_of_known
 from dragoman.cli._scoring import (
     TOKENIZE,
     Model,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     metavar="MODEL",
     help="Another model with the same pieces, that has a say too; several times for several.",
 )
+@memory_option
 @click.option("--hypotheses", metavar="FILE", help="Score this output, a line a sentence, instead of a model.")
 @scoring_options
 @click.option("--behaviour", is_flag=True, help="Instead of scoring, try careless text, unseen names ...")
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 def command(
     model: str | None,
     ensemble: tuple[str, ...],
+    memory: str | None,
     hypotheses: str | None,
     test_file: str | None,
     source_file: str | None,
@@ -86,16 +89,21 @@ def command(
         raise ConfigError("expected one thing to evaluate: give --model MODEL, or --hypotheses FILE")
     if hypotheses:
         refuse_idle(
-            {"--beam": beam, "--ensemble": ensemble, "--engine": engine, "--compute-type": compute_type},
+            {
+                "--beam": beam,
+                "--ensemble": ensemble,
+                "--memory": memory,
+                "--engine": engine,
+                "--compute-type": compute_type,
+            },
             "does nothing to an output that exists already: leave it out, or give --model",
         )
     if hypotheses and (behaviour or recorded):
         raise ConfigError(f"{'--behaviour' if behaviour else '--record'} is about a model: give --model")
-    if ensemble:
-        refuse_idle(
-            {"--record": recorded}, "is for the card of one model, --ensemble names others: leave one of them out"
-        )
-        refuse_idle({"--behaviour": behaviour}, "tries one model, --ensemble names others: leave one of them out")
+    if ensemble or memory:
+        beside = "--ensemble names others" if ensemble else "--memory is beside it"
+        refuse_idle({"--record": recorded}, f"is for the card of one model, {beside}: leave one of them out")
+        refuse_idle({"--behaviour": behaviour}, f"tries one model, {beside}: leave one of them out")
     given = (test_file, source_file, target_file, source_language, target_language, limit, swap)
     if behaviour:
         refuse_idle(
@@ -121,6 +129,9 @@ def command(
     if hypotheses:
         evaluation = _evaluate_file(hypotheses, test, scoring, limit)
     else:
+        recalled = memory_of(memory, source_language, target_language)
+        if recalled:
+            warn_of_known(test.sources, recalled)
         opened = open_model(
             model or "",
             languages=test.languages,
@@ -128,6 +139,7 @@ def command(
             compute_type=compute_type,
             beam=beam,
             ensemble=ensemble,
+            memory=recalled,
         )
         evaluation = _evaluate_model(opened, test, scoring, aligned=bool(report))
     try:

@@ -16,6 +16,7 @@ import click
 
 from dragoman.cli._files import check_place
 from dragoman.cli._idle import refuse_idle
+from dragoman.cli._memory import memory_of, memory_option
 from dragoman.cli._model import find_model
 from dragoman.cli._translations import Warnings, draw, json_line, line, progress
 from dragoman.cli._words import joined
@@ -23,6 +24,7 @@ from dragoman.errors import ConfigError, DataError
 from dragoman.text.lines import bare_name
 
 if TYPE_CHECKING:
+    from dragoman.recipe import CorpusConfig
     from dragoman.translator import TranslateOptions, Translation, Translator
 
 _STANDARD_INPUT = "-"
@@ -43,6 +45,7 @@ _SAVED_LINES = 256
     metavar="MODEL",
     help="Another model with the same pieces, that has a say too; several times for several.",
 )
+@memory_option
 @click.option("--from", "source_language", metavar="LANG", help="The language of the text; it is not guessed.")
 @click.option("--to", "target_language", metavar="LANG", help="The language to translate into.")
 @click.option("--input", "input_path", metavar="FILE", help="Translate this file; - is standard input.")
@@ -185,7 +188,12 @@ def _load(options: dict[str, Any], workers: int) -> Translator:
         compute_type=options["compute_type"],
         workers=workers,
         ensemble=options["ensemble"],
+        memory=_memory(options),
     )
+
+
+def _memory(options: dict[str, Any]) -> CorpusConfig | None:
+    return memory_of(options["memory"], options["source_language"], options["target_language"])
 
 
 def _translate_text(translator: Translator, text: str, settings: TranslateOptions, options: dict[str, Any]) -> None:
@@ -246,11 +254,14 @@ def _write_file(
 ) -> None:
     from dragoman.bundle import Bundle, find
     from dragoman.cli._resumable import resumable_output
+    from dragoman.text.corpus import content_hash
 
     ignored = ("words", "model", "input_path", "output_path", "verbose", "workers")
     described = {name: value for name, value in options.items() if name not in ignored}
     described["model"] = Bundle.open(find_model(options)).fingerprint()
     described["ensemble"] = [Bundle.open(find(name)).fingerprint() for name in options["ensemble"]]
+    if memory := _memory(options):
+        described["memory"] = content_hash([memory])
     if options["glossary_path"]:
         described["glossary_path"] = hashlib.sha256(Path(options["glossary_path"]).read_bytes()).hexdigest()
     with resumable_output(path, described, lines) as output, progress(total, output.done) as advance:

@@ -2,7 +2,8 @@
 
     engine                `Engine`, and what goes in and comes out
     auto                  `open_engine`: CTranslate2, with torch for what it lacks
-    ensemble              several models as one: torch asks all at every step, else the first proposes and all judge
+    ensemble              several models as one: torch asks all at every step, else the first proposes and all judge;
+                          and models with examples
     ctranslate2_engine    the default: int8 on plain CPUs, without torch
     ctranslate2_search    how its results are made those of the reference
     torch_engine          the reference, which can do all that `search` can

@@ -1,4 +1,4 @@
-"""Several models as one.
+"""Several models as one, and a model with examples.
 
 The torch engine steps them side by side, and writes what all find likely at every step. CTranslate2 cannot: there the
 first model proposes translations, and all of them judge. A beam of the first model's is ranked by the mean of all
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from dragoman.bundle import Bundle
 from dragoman.engine.auto import EngineName, open_engine, open_fast_engine
@@ -18,11 +19,23 @@ from dragoman.engine.engine import Attention, DecodeOptions, Demand, Engine, Ids
 from dragoman.engine.torch_engine import TorchEngine
 from dragoman.errors import ConfigError
 
+if TYPE_CHECKING:
+    from dragoman.search.examples import Examples
+
 
 def open_ensemble(
-    bundle: Bundle, others: Sequence[Bundle], name: EngineName, compute_type: ComputeType, workers: int
+    bundle: Bundle,
+    others: Sequence[Bundle],
+    name: EngineName,
+    compute_type: ComputeType,
+    workers: int,
+    examples: Examples | None = None,
 ) -> Engine:
-    """The engine of a bundle and others that read and write the same pieces, in the same directions."""
+    """The engine of a bundle and others that read and write the same pieces, in the same directions; with examples to
+    translate by, which are recalled at every step, it is torch's.
+    """
+    if examples is not None and name == "ctranslate2":
+        raise ConfigError("a memory is asked at every step, which CTranslate2 cannot do: leave --engine out")
     for other in others:
         if other.tokenizer.fingerprint() != bundle.tokenizer.fingerprint():
             raise ConfigError(
@@ -36,8 +49,8 @@ def open_ensemble(
                 f"{other.path.name} takes at most {other.model_config.max_length} pieces, {bundle.path.name} "
                 f"{bundle.model_config.max_length}: name the other one first"
             )
-    if name == "torch":
-        return TorchEngine.open(bundle, others)
+    if name == "torch" or examples is not None:
+        return TorchEngine.open(bundle, others, examples)
     judges = [open_fast_engine(other, compute_type, workers) for other in others]
     return Ensemble(open_engine(bundle, name, compute_type, workers), judges)
 

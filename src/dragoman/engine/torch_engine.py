@@ -1,6 +1,7 @@
 """The reference: the model in torch, searched by `dragoman.search`. Slower to start and to run, it can do all.
 
-Of several models it asks all at every step, and takes the mean of their probabilities.
+Of several models it asks all at every step, and takes the mean of their probabilities. With examples, each recalls at
+every step what followed in translations like this one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import torch
 
     from dragoman.model.build import TranslationModel
+    from dragoman.search.examples import Examples
     from dragoman.search.hypothesis import Hypothesis
     from dragoman.search.searchable import Searchable
 
@@ -36,24 +38,29 @@ BATCH_TOKENS = 2048
 
 class TorchEngine:
     """A model in torch, on the CPU unless its weights are moved; with `others`, which read and write the same pieces,
-    several as one.
+    several as one; with `examples`, by those.
     """
 
     name = "torch"
     compute_type = "float32"
 
     def __init__(
-        self, model: TranslationModel, batch_tokens: int = BATCH_TOKENS, others: Sequence[TranslationModel] = ()
+        self,
+        model: TranslationModel,
+        batch_tokens: int = BATCH_TOKENS,
+        others: Sequence[TranslationModel] = (),
+        examples: Examples | None = None,
     ) -> None:
         self._model = model.eval()
         self._models = [self._model, *(other.eval() for other in others)]
         self._config = model.config
+        self._searched = self._to_search(examples)
         self._batch_tokens = batch_tokens
 
     @classmethod
-    def open(cls, bundle: Bundle, others: Sequence[Bundle] = ()) -> TorchEngine:
+    def open(cls, bundle: Bundle, others: Sequence[Bundle] = (), examples: Examples | None = None) -> TorchEngine:
         require("torch", "train", "the torch engine")
-        return cls(bundle.load_model(), others=[other.load_model() for other in others])
+        return cls(bundle.load_model(), others=[other.load_model() for other in others], examples=examples)
 
     def lacks(self, options: DecodeOptions, demands: Sequence[Demand] | None = None) -> str:
         return ""
@@ -76,6 +83,7 @@ class TorchEngine:
         return outputs
 
     def score_ids(self, sources: Sequence[Ids], targets: Sequence[Ids]) -> list[list[float]]:
+        """By the models alone, whatever the examples."""
         import torch
 
         from dragoman.search.mixture import mean_log_probs
@@ -116,11 +124,9 @@ class TorchEngine:
     ) -> list[list[Hypothesis]]:
         from dragoman.search.beam import search
         from dragoman.search.constraints import Constraints
-        from dragoman.search.mixture import Mixture
         from dragoman.search.sampling import sample
 
-        config, prefix = self._config, [demand.prefix for demand in demands]
-        model: Searchable[Any] = self._model if len(self._models) == 1 else Mixture(self._models)
+        config, model, prefix = self._config, self._searched, [demand.prefix for demand in demands]
         if options.sampling is not None:
             return sample(
                 model,
@@ -150,6 +156,17 @@ class TorchEngine:
             constraints=[Constraints(demand.must, demand.must_not) for demand in demands],
             max_length=config.max_length - 1,
         )
+
+    def _to_search(self, examples: Examples | None) -> Searchable[Any]:
+        """What is searched: the models as one, and each with the examples."""
+        from dragoman.search.mixture import Mixture
+        from dragoman.search.recall import Recall
+
+        models: list[Searchable[Any]] = list(self._models)
+        if examples is not None:
+            ids = {"padding_id": self._config.padding_id, "begin_id": self._config.begin_id}
+            models = [Recall(model, examples, **ids) for model in self._models]
+        return models[0] if len(models) == 1 else Mixture(models)
 
     def _padded(self, sources: Sequence[Ids]) -> torch.Tensor:
         import torch

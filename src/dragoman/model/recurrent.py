@@ -31,9 +31,10 @@ from dragoman.model.recurrent_encoder import Annotations, BidirectionalEncoder
 
 @dataclass(frozen=True)
 class RecurrentStep:
-    """The next piece's logits (B, V), and the state to go on from."""
+    """The next piece's logits (B, V), the readouts that they are made of, and the state to go on from."""
 
     logits_BV: Tensor
+    hidden_BD: Tensor
     state: RecurrentState
 
 
@@ -76,7 +77,7 @@ class RecurrentTranslator(nn.Module):
     def step(self, last_B: Tensor, state: RecurrentState) -> RecurrentStep:
         """Write one piece: what may follow `last_B` (the begin piece at first)."""
         hidden_B1L, after = self._write(last_B[:, None], state)
-        return RecurrentStep(self.logits(hidden_B1L[:, 0]), after)
+        return RecurrentStep(self.logits(hidden_B1L[:, 0]), hidden_B1L[:, 0], after)
 
     def logits(self, hidden_L: Tensor) -> Tensor:
         """(..., L) -> (..., V)."""

@@ -31,9 +31,10 @@ class State:
 
 @dataclass(frozen=True)
 class Step:
-    """The next piece's logits (B, V), and the state to go on from."""
+    """The next piece's logits (B, V), the vectors that they are made of, and the state to go on from."""
 
     logits_BV: Tensor
+    hidden_BD: Tensor
     state: State
 
 
@@ -75,7 +76,8 @@ class Transformer(nn.Module):
         """Write one piece: what may follow `last_B` (the begin piece at first)."""
         embedded_B1D = self.target_embedding(last_B[:, None], start=state.length)
         decoded = self.decoder(embedded_B1D, state.memory, state.cache)
-        return Step(self.logits(decoded.hidden_BTD[:, 0]), State(state.memory, decoded.cache, state.length + 1))
+        hidden_BD = decoded.hidden_BTD[:, 0]
+        return Step(self.logits(hidden_BD), hidden_BD, State(state.memory, decoded.cache, state.length + 1))
 
     def logits(self, hidden_D: Tensor) -> Tensor:
         """(..., D) -> (..., V)."""

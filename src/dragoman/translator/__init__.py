@@ -3,6 +3,7 @@
     translator     `load`, `Translator`
     translation    what comes out
     options        what `translate` may be told
+    memory         pairs to translate by
     prepare        texts to sentences to ids
     drafts         what came of a sentence, and what is wrong with it
     single_words   a word by itself, looked up

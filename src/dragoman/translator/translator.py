@@ -20,7 +20,8 @@ from dragoman.engine.convert import ComputeType
 from dragoman.engine.engine import DecodeOptions, Engine, Pending
 from dragoman.engine.ensemble import open_ensemble
 from dragoman.errors import ConfigError
-from dragoman.recipe import SearchConfig
+from dragoman.recipe import CorpusConfig, SearchConfig
+from dragoman.text.corpus import corpus_of
 from dragoman.text.known_words import KnownWords
 from dragoman.text.languages import matching_direction
 from dragoman.text.lexicon import Lexicon
@@ -29,6 +30,7 @@ from dragoman.text.tokenizer import Tokenizer
 from dragoman.translator.alignment import link_words
 from dragoman.translator.drafts import Desk, Draft, Scribe, Sentence
 from dragoman.translator.elisions import elide
+from dragoman.translator.memory import read_memory
 from dragoman.translator.options import Settings, TranslateOptions
 from dragoman.translator.prepare import Prepared, prepare
 from dragoman.translator.readings import read_again
@@ -47,17 +49,23 @@ def load(
     compute_type: ComputeType = "int8",
     workers: int = 0,
     ensemble: Sequence[Path | str] = (),
+    memory: CorpusConfig | Path | str | None = None,
 ) -> Translator:
     """The translator of a model folder, or of a model in the box by name.
 
     `engine` is "ctranslate2", "torch", or "auto": the first, and the second for what it lacks. `workers` 0 is one a
     core. Models of an `ensemble`, which have the same pieces, have a say in which of a beam's translations is best,
-    and with "torch" in what is written at every step.
+    and with "torch" in what is written at every step. The pairs of a `memory` are recalled at every step, which takes
+    the torch engine.
     """
     bundle = Bundle.open(find(path_or_name))
     others = [Bundle.open(find(other)) for other in ensemble]
-    if others:
-        opened: Engine = open_ensemble(bundle, others, engine, compute_type, workers)
+    examples = None
+    if memory:
+        corpus = memory if isinstance(memory, CorpusConfig) else corpus_of(str(memory))
+        examples = read_memory(corpus, bundle.tokenizer, bundle.languages, bundle.model_config.max_length)
+    if others or memory:
+        opened: Engine = open_ensemble(bundle, others, engine, compute_type, workers, examples)
     else:
         opened = open_engine(bundle, engine, compute_type, workers)
     return Translator(

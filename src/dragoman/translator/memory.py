@@ -1,0 +1,61 @@
+"""A translation memory: pairs in a file, read as the model reads them, for the engine to recall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dragoman.errors import ConfigError, DataError, require
+from dragoman.recipe import CorpusConfig
+from dragoman.text.corpus import corpus_languages, read_pairs
+from dragoman.text.languages import UNKNOWN, matching_direction
+from dragoman.text.lines import name_of
+from dragoman.text.tokenizer import Tokenizer
+from dragoman.translator.drafts import Scribe
+
+if TYPE_CHECKING:
+    from dragoman.search.examples import Examples
+
+
+def read_memory(
+    corpus: CorpusConfig, tokenizer: Tokenizer, directions: Sequence[tuple[str, str]], max_length: int
+) -> Examples:
+    """The pairs of a corpus, in those of a model's directions that they go, or go turned round."""
+    require("torch", "train", "a translation memory")
+    from dragoman.search.examples import Examples
+
+    ways = _ways(corpus, directions)
+    pairs = [(pair.source, pair.target) for pair in read_pairs(corpus) if pair.source and pair.target]
+    sources, targets = [], []
+    for target, is_turned in ways:
+        scribe = Scribe(tokenizer, target)
+        read, written = zip(*((two, one) if is_turned else (one, two) for one, two in pairs), strict=True)
+        for source_ids, target_ids in zip(scribe.encode(read), tokenizer.target_side.ids_batch(written), strict=True):
+            if max(len(source_ids), len(target_ids) + 1) < max_length:
+                sources.append(source_ids)
+                targets.append([*target_ids, tokenizer.end_id])
+    if not sources:
+        raise DataError(f"{name_of(corpus.path)} has no pair that the model could have written: give others")
+    return Examples(sources, targets)
+
+
+def _ways(corpus: CorpusConfig, directions: Sequence[tuple[str, str]]) -> list[tuple[str, bool]]:
+    """The target languages that the pairs are examples for, and whether they are turned round for that."""
+    told = corpus_languages(corpus)
+    if told == UNKNOWN and len(directions) > 1:
+        raise ConfigError(
+            f"{name_of(corpus.path)} does not tell its languages, and the model translates "
+            f"{', '.join(map('-'.join, directions))}: say which with --from and --to"
+        )
+    if told == UNKNOWN:
+        return [(directions[0][1], False)]
+    ways = []
+    for is_turned, languages in enumerate((told, told[::-1])):
+        if found := matching_direction(directions, *languages):
+            ways.append((found[1], bool(is_turned)))
+    if not ways:
+        raise ConfigError(
+            f"{name_of(corpus.path)} is {'-'.join(told)}, the model translates "
+            f"{', '.join(map('-'.join, directions))}: give other pairs, or say which languages with --from and --to"
+        )
+    return ways
