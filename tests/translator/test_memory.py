@@ -77,6 +77,16 @@ def test_pairs_of_the_other_direction_are_turned_round(bundle: Bundle, tmp_path:
     assert read(bundle, written(tmp_path, turned, "en-fr.tsv")) == read(bundle, written(tmp_path, PAIRS, "fr-en.tsv"))
 
 
+def test_a_tmx_file_tells_its_languages_itself(bundle: Bundle, tmp_path: Path) -> None:
+    units = "".join(
+        f'<tu><tuv xml:lang="en-GB"><seg>{target}</seg></tuv><tuv xml:lang="fr-FR"><seg>{source}</seg></tuv></tu>'
+        for source, target in PAIRS
+    )
+    path = tmp_path / "memory.tmx"
+    path.write_text(f'<tmx version="1.4"><header srclang="en-GB"/><body>{units}</body></tmx>', encoding="utf-8")
+    assert read(bundle, str(path)) == read(bundle, written(tmp_path, PAIRS))
+
+
 def test_a_model_of_both_directions_remembers_both(tmp_path: Path) -> None:
     both = write_tiny_bundle(tmp_path / "both", directions=("fr-en", "en-fr"), languages=("en", "fr"))
     sources, targets = read(both, written(tmp_path, PAIRS[:2], "fr-en.tsv"))
