@@ -16,6 +16,7 @@ from dragoman.cli import translate
 from dragoman.cli._alignment import draw_alignment
 from dragoman.cli.translate import command
 from dragoman.errors import BundleError, ConfigError, DataError, DragomanError, LengthError
+from dragoman.recipe import CorpusConfig
 from dragoman.search import recall
 from dragoman.translator import Link, SentenceTranslation, Translation
 from tiny_bundle import tiny_texts, write_tiny_bundle
@@ -421,6 +422,21 @@ def test_a_memory_is_heard(model: str, tmp_path: Path, monkeypatch: pytest.Monke
     words = ("--model", model, "--no-guards", "Lame dila.")
     assert run(*words, "--memory", str(memory)).stdout == "Guni.\n"
     assert run(*words).stdout != "Guni.\n"
+
+
+@pytest.mark.parametrize(
+    ("told", "languages"), [((), "fr-en"), (("--to", "fr"), "en-fr"), (("--from", "en", "--to", "fr"), "en-fr")]
+)
+def test_a_memory_has_the_languages_of_the_translation(
+    told: tuple[str, ...], languages: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = write_tiny_bundle(tmp_path / "both", directions=("fr-en", "en-fr"), languages=("en", "fr"))
+    memory = tmp_path / "memory.tsv"
+    memory.write_text("Lame dila.\tGuni.\n", encoding="utf-8")
+    given = {}
+    monkeypatch.setattr("dragoman.translator.load", lambda *_, **options: given.update(options) or Shouter())
+    run("--model", str(both.path), "--memory", str(memory), *told, text="Lame dila.\n")
+    assert given["memory"] == CorpusConfig(path=str(memory), languages=languages)
 
 
 def test_a_run_is_not_resumed_with_another_memory(model: str, tmp_path: Path, shout) -> None:

@@ -26,7 +26,7 @@ def memory_option(command: _Command) -> _Command:
 
 
 def memory_of(argument: str | None, source: str | None, target: str | None) -> CorpusConfig | None:
-    """The corpus that --memory names. Its names tell its languages, unless --from and --to say that they are others."""
+    """The corpus that --memory names. Its names tell its languages, unless the translation's are others."""
     from dragoman.text.corpus import corpus_languages, corpus_of
 
     if not argument:

@@ -21,6 +21,7 @@ from dragoman.cli._model import find_model
 from dragoman.cli._translations import Warnings, draw, json_line, line, progress
 from dragoman.cli._words import joined
 from dragoman.errors import ConfigError, DataError
+from dragoman.text.languages import matching_direction
 from dragoman.text.lines import bare_name
 
 if TYPE_CHECKING:
@@ -193,7 +194,14 @@ def _load(options: dict[str, Any], workers: int) -> Translator:
 
 
 def _memory(options: dict[str, Any]) -> CorpusConfig | None:
-    return memory_of(options["memory"], options["source_language"], options["target_language"])
+    """What --memory names; its languages are those of the translation, if nothing else tells."""
+    if not options["memory"]:
+        return None
+    from dragoman.bundle import Bundle
+
+    known = Bundle.open(find_model(options)).languages
+    direction = matching_direction(known, options["source_language"], options["target_language"])
+    return memory_of(options["memory"], *(direction or (None, None)))
 
 
 def _translate_text(translator: Translator, text: str, settings: TranslateOptions, options: dict[str, Any]) -> None:
