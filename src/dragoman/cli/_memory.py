@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dragoman.cli._model import find_model
 from dragoman.text.languages import matching_direction
 
 if TYPE_CHECKING:
@@ -37,6 +38,17 @@ def memory_of(argument: str | None, source: str | None, target: str | None) -> C
         if matching_direction([wanted, wanted[::-1]], *corpus_languages(corpus)) is None:
             return replace(corpus, languages="-".join(wanted))
     return corpus
+
+
+def memory_beside(options: dict[str, Any]) -> CorpusConfig | None:
+    """The corpus that `translate --memory` names; its languages are those of the translation, if nothing else tells."""
+    if not options["memory"]:
+        return None
+    from dragoman.bundle import Bundle
+
+    known = Bundle.open(find_model(options)).languages
+    direction = matching_direction(known, options["source_language"], options["target_language"])
+    return memory_of(options["memory"], *(direction or (None, None)))
 
 
 def warn_of_known(sources: Collection[str], memory: CorpusConfig) -> None:

@@ -16,16 +16,14 @@ import click
 
 from dragoman.cli._files import check_place
 from dragoman.cli._idle import refuse_idle
-from dragoman.cli._memory import memory_of, memory_option
+from dragoman.cli._memory import memory_beside, memory_option
 from dragoman.cli._model import find_model
 from dragoman.cli._translations import Warnings, draw, json_line, line, progress
 from dragoman.cli._words import joined
 from dragoman.errors import ConfigError, DataError
-from dragoman.text.languages import matching_direction
 from dragoman.text.lines import bare_name
 
 if TYPE_CHECKING:
-    from dragoman.recipe import CorpusConfig
     from dragoman.translator import TranslateOptions, Translation, Translator
 
 _STANDARD_INPUT = "-"
@@ -189,19 +187,8 @@ def _load(options: dict[str, Any], workers: int) -> Translator:
         compute_type=options["compute_type"],
         workers=workers,
         ensemble=options["ensemble"],
-        memory=_memory(options),
+        memory=memory_beside(options),
     )
-
-
-def _memory(options: dict[str, Any]) -> CorpusConfig | None:
-    """What --memory names; its languages are those of the translation, if nothing else tells."""
-    if not options["memory"]:
-        return None
-    from dragoman.bundle import Bundle
-
-    known = Bundle.open(find_model(options)).languages
-    direction = matching_direction(known, options["source_language"], options["target_language"])
-    return memory_of(options["memory"], *(direction or (None, None)))
 
 
 def _translate_text(translator: Translator, text: str, settings: TranslateOptions, options: dict[str, Any]) -> None:
@@ -268,7 +255,7 @@ def _write_file(
     described = {name: value for name, value in options.items() if name not in ignored}
     described["model"] = Bundle.open(find_model(options)).fingerprint()
     described["ensemble"] = [Bundle.open(find(name)).fingerprint() for name in options["ensemble"]]
-    if memory := _memory(options):
+    if memory := memory_beside(options):
         described["memory"] = content_hash([memory])
     if options["glossary_path"]:
         described["glossary_path"] = hashlib.sha256(Path(options["glossary_path"]).read_bytes()).hexdigest()
