@@ -12,7 +12,6 @@ from dragoman.bundle import Bundle
 from dragoman.cli._scoring import choose_direction
 from dragoman.cli.evaluate import command
 from dragoman.errors import ConfigError, DataError
-from dragoman.recipe import CorpusConfig
 from dragoman.text.languages import UNKNOWN
 from tiny_bundle import write_tiny_bundle
 
@@ -167,9 +166,14 @@ def test_a_memory_is_handed_on_and_what_it_knows_of_the_test_set_is_told(
 ) -> None:
     memory = tmp_path / "memory.tsv"
     memory.write_text(f"{SOURCES[0]}\tA\nB\t{SOURCES[1]}\nC\tD\n", encoding="utf-8")
-    result = run(command, "--model", "small", "--test", pairs, "--from", "fr", "--to", "en", "--memory", str(memory))
+    words = ("--model", "small", "--test", pairs, "--memory", str(memory))
+    result = run(command, *words, "--from", "fr", "--to", "en")
     assert result.stderr.startswith("dragoman: 2 of the test set's 5 sources are in the memory too\n")
-    assert models.opened[0]["memory"] == CorpusConfig(path=str(memory), languages="fr-en")
+    run(command, *words, "--from", "fr", "--to", "en", "--swap")
+    run(command, *words)
+    languages = [opened["memory"].languages for opened in models.opened]
+    assert languages == ["fr-en", "fr-en", ""]
+    assert all(opened["memory"].path == str(memory) for opened in models.opened)
 
 
 def test_an_output_of_another_length_is_refused(tmp_path: Path, pairs: str) -> None:

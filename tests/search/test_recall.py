@@ -4,6 +4,7 @@ import pytest
 import torch
 from fake_model import batch
 
+from dragoman.model.build import build_model
 from dragoman.recipe import SearchConfig
 from dragoman.search import recall
 from dragoman.search.beam import search
@@ -55,6 +56,18 @@ def test_a_step_mixes_the_model_with_what_followed_vectors_like_its_own(model):
         wanted_V = plain_probabilities(model, source, written)
         torch.testing.assert_close(step.logits_BV[0].exp(), wanted_V, atol=1e-5, rtol=1e-3)
         state = step.state
+
+
+@torch.inference_mode()
+def test_a_recurrent_model_recalls_too():
+    torch.manual_seed(5)
+    config = {"architecture": "recurrent", "num_heads": 1, "encoder_layers": 1, "decoder_layers": 1}
+    model = build_model(tiny_config(**config)).eval()
+    remembering, source = recalling(model), [31, 45, 90, 2]
+    step = remembering.step(torch.tensor([1]), remembering.encode(batch([source])))
+    step = remembering.step(torch.tensor([101]), step.state)
+    wanted_V = plain_probabilities(model, source, [101])
+    torch.testing.assert_close(step.logits_BV[0].exp(), wanted_V, atol=1e-5, rtol=1e-3)
 
 
 @torch.inference_mode()

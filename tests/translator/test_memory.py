@@ -103,6 +103,8 @@ def test_what_no_model_could_write_is_left_out(bundle: Bundle, tmp_path: Path) -
     assert len(read(bundle, written(tmp_path, pairs))[0]) == 1
     with pytest.raises(DataError, match=r"memory\.tsv has no pair that the model could have written"):
         read(bundle, written(tmp_path, pairs[:-1]))
+    with pytest.raises(DataError, match=r"memory\.tsv has no pair that the model could have written"):
+        read(bundle, written(tmp_path, pairs[:2]))
 
 
 def test_a_memory_of_other_languages_is_refused(bundle: Bundle, tmp_path: Path) -> None:

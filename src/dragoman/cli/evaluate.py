@@ -129,7 +129,7 @@ def command(
     if hypotheses:
         evaluation = _evaluate_file(hypotheses, test, scoring, limit)
     else:
-        recalled = memory_of(memory, source_language, target_language)
+        recalled = memory_of(memory, *((None, None) if test.languages == UNKNOWN else test.languages))
         if recalled:
             warn_of_known(test.sources, recalled)
         opened = open_model(

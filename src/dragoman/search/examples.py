@@ -2,7 +2,7 @@
 
 Two sources are alike by the pieces, and pairs of neighbouring pieces, that both have; a rare one counts for more:
 
-    likeness = sum of log(N / n) over what both have, n of the N sources have it
+    likeness = sum of log((1 + N) / n) over what both have / (2 + length / mean length), n of the N sources have it
 """
 
 from __future__ import annotations

@@ -25,12 +25,14 @@ def read_memory(
     from dragoman.search.examples import Examples
 
     ways = _ways(corpus, directions)
-    pairs = [(pair.source, pair.target) for pair in read_pairs(corpus) if pair.source and pair.target]
+    pairs = [pair for pair in read_pairs(corpus) if pair.source and pair.target]
     sources, targets = [], []
     for target, is_turned in ways:
-        scribe = Scribe(tokenizer, target)
-        read, written = zip(*((two, one) if is_turned else (one, two) for one, two in pairs), strict=True)
-        for source_ids, target_ids in zip(scribe.encode(read), tokenizer.target_side.ids_batch(written), strict=True):
+        read, written = [pair.source for pair in pairs], [pair.target for pair in pairs]
+        if is_turned:
+            read, written = written, read
+        encoded = Scribe(tokenizer, target).encode(read)
+        for source_ids, target_ids in zip(encoded, tokenizer.target_side.ids_batch(written), strict=True):
             if max(len(source_ids), len(target_ids) + 1) < max_length:
                 sources.append(source_ids)
                 targets.append([*target_ids, tokenizer.end_id])
