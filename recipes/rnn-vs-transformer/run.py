@@ -89,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def train(contender: Contender, options: argparse.Namespace, folder: Path) -> None:
     """`dragoman train` in a process of its own, as anyone would run it; a run that has ended is left alone."""
     shared = (f"tokenizer.vocab_size={options.vocab_size}", "train.batch_tokens=2048", "data.valid_pairs=1000")
+    shared += ("train.embedding_start=random", "train.embedding_rate=1")  # as its figures were measured
     settings = (*shared, *contender.shape(options.width), *options.assignments)
     words = [
         *options.corpora,

@@ -74,6 +74,12 @@ class TrainConfig:
         "muon", "Adam, AdamW, or Muon for matrices (where they are not sharded) with AdamW for the rest"
     )
     learning_rate: float = option(0.0, "the peak; 0 takes the schedule's own (the paper's formula, or by width)")
+    embedding_start: Literal["neighbours", "random"] = option(
+        "neighbours", "embeddings begin with pieces near those that share pairs with them, or drawn, as in the paper"
+    )
+    embedding_rate: float = option(
+        0.0, "times the rate, for what muon leaves to AdamW: embeddings, norms; 0 is 3, and 1 beside --init"
+    )
     beta1: float = option(0.9, "Adam's first moment")
     beta2: float = option(0.98, "Adam's second moment")
     epsilon: float = fact(1e-9, "Adam's epsilon")
@@ -110,8 +116,8 @@ class TrainConfig:
             share(name, getattr(self, name))
         for name in ("warmup_steps", "batch_tokens", "micro_batches", "average"):
             at_least(1, name, getattr(self, name))
-        for name in ("learning_rate", "weight_decay", "clip_norm", "max_steps", "max_epochs", "validate_steps",
-                     "save_seconds", "patience", "r_drop", "lora", "seed"):  # fmt: skip
+        for name in ("learning_rate", "embedding_rate", "weight_decay", "clip_norm", "max_steps", "max_epochs",
+                     "validate_steps", "save_seconds", "patience", "r_drop", "lora", "seed"):  # fmt: skip
             at_least(0, name, getattr(self, name))
         if not 0 <= self.decay_share <= 1:
             raise ConfigError(f"decay_share is {self.decay_share}, expected a share from 0 to 1")

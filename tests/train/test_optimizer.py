@@ -164,10 +164,29 @@ def test_a_matrix_without_a_gradient_stays() -> None:
     torch.testing.assert_close(model.matrix.detach(), before)
 
 
-def test_the_rate_is_set_in_every_group_of_every_optimizer() -> None:
-    optimizers = make_optimizers(make_model(), TrainConfig(optimizer="muon"))
+@pytest.mark.parametrize(
+    ("settings", "rates"),
+    [
+        ({"optimizer": "muon"}, [0.75, 0.25]),
+        ({"optimizer": "muon", "weight_decay": 0.5}, [0.75, 0.75, 0.25]),
+        ({"optimizer": "muon", "embedding_rate": 1.0}, [0.25, 0.25]),
+        ({"optimizer": "adamw", "embedding_rate": 3.0}, [0.25]),
+        ({"optimizer": "adam", "embedding_rate": 3.0}, [0.25]),
+    ],
+)
+def test_the_rate_is_set_in_every_group_and_what_muon_leaves_has_a_multiple(
+    settings: dict[str, object], rates: list[float]
+) -> None:
+    optimizers = make_optimizers(make_model(), TrainConfig(**settings))
     set_learning_rate(optimizers, 0.25)
-    assert [group["lr"] for optimizer in optimizers for group in optimizer.param_groups] == [0.25, 0.25]
+    assert [group["lr"] for optimizer in optimizers for group in optimizer.param_groups] == rates
+
+
+def test_embeddings_decay_as_fast_as_the_matrices_do() -> None:
+    optimizers = make_optimizers(make_model(), TrainConfig(optimizer="muon", weight_decay=0.5))
+    set_learning_rate(optimizers, 0.25)
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    assert [group["lr"] * group["weight_decay"] for group in groups] == pytest.approx([0.125, 0.0, 0.125])
 
 
 @pytest.mark.parametrize("name", ["float32", "bfloat16"])

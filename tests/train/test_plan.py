@@ -15,6 +15,7 @@ from dragoman.errors import ConfigError
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import Recipe, TokenizerConfig, TrainConfig
 from dragoman.train.plan import (
+    FEW_PASSES,
     LADDER,
     DataSize,
     Plan,
@@ -113,7 +114,10 @@ def test_a_plan_leaves_nothing_open_and_says_why(data: DataSize, speed: float, b
     assert plan.recipe.tokenizer.vocab_size == model.vocab_size > 0
     assert plan.memory_bytes > 0
     assert plan.passes == pytest.approx(train.max_steps * train.batch_tokens / data.target_pieces(model.vocab_size))
-    pieces, shape, steps = plan.reasons
+    pieces, shape, *forgetful, steps = plan.reasons
+    few = bool(budget) and plan.passes < FEW_PASSES
+    assert forgetful == ["no dropout: so few passes learn nothing by heart"] * few
+    assert model.dropout == (0.0 if few else ModelConfig().dropout)
     assert pieces == f"{model.vocab_size:,} pieces: so many are seen often enough in {data.pairs:,} pairs"
     layers = f"{model.encoder_layers}+{model.decoder_layers} layers, d_model {model.d_model}, d_ff {model.d_ff}: "
     budgeted = ("the largest that sees the data ", "the smallest, and still too large to see the data ")
@@ -135,7 +139,8 @@ def test_more_data_never_gets_a_smaller_model_when_time_does_not_matter(
 
 @given(sizes, speeds, budgets)
 def test_a_given_shape_and_batch_are_kept(data: DataSize, speed: float, budget: float) -> None:
-    model = ModelConfig(d_model=34, d_ff=67, num_heads=2, encoder_layers=3, decoder_layers=2, norm_order="pre")
+    shape = {"d_model": 34, "d_ff": 67, "num_heads": 2, "encoder_layers": 3, "decoder_layers": 2}
+    model = ModelConfig(**shape, norm_order="pre", dropout=0.2)
     recipe = Recipe(model=model, train=TrainConfig(batch_tokens=1031))
     plan = plan_of(data, speed, recipe, budget_seconds=budget, keep_shape=True)
     assert replace(plan.recipe.model, vocab_size=model.vocab_size) == model
@@ -149,6 +154,22 @@ def test_a_given_shape_gets_a_batch_that_leaves_enough_steps_in_the_time() -> No
     assert planned.max_steps > 1000
     asked = plan_of(data, 1e11, Recipe(model=preset("small").model), **short, asked=("train.batch_tokens",))
     assert asked.recipe.train.batch_tokens == 4096
+
+
+@pytest.mark.parametrize(
+    ("recipe", "more"),
+    [
+        (Recipe(), {"asked": ("model.dropout",)}),
+        (Recipe(train=TrainConfig(r_drop=3.0)), {}),
+        (Recipe(), {"vocab_size": 8009}),  # a model that goes on
+        (Recipe(), {"budget_seconds": 0.0}),
+    ],
+)
+def test_few_passes_keep_a_dropout_that_something_needs(recipe: Recipe, more: dict[str, object]) -> None:
+    data, short = DataSize(160_001, 6 * 10**6, 5 * 10**6), {"budget_seconds": 600.0, "keep_shape": True}
+    recipe = replace(recipe, model=preset("small").model)
+    assert plan_of(data, 1e11, recipe, **short).recipe.model.dropout == (0.1 if recipe.train.r_drop else 0.0)
+    assert plan_of(data, 1e11, recipe, **{**short, **more}).recipe.model.dropout == 0.1
 
 
 def test_a_batch_that_was_asked_for_is_kept_when_the_shape_is_planned() -> None:

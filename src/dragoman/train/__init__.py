@@ -4,6 +4,7 @@
     run             one run: look, plan, prepare, train, finish
     plan            what to train for this data, machine and time
     prepare         pieces, ids on disk, a validation set
+    neighbours      where embeddings begin
     feed            batches for the loop
     loop            the steps; it alone holds progress
     objective       from ids to loss, around any model

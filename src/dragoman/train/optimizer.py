@@ -16,6 +16,8 @@ NUM_STEPS = 4
 """A fifth step costs a small model some percent of its time, and brings the singular values hardly nearer to 1."""
 
 BOLDER = 5.0
+EMBEDDING_RATE = 3.0
+"""Times the rate, for what Muon leaves to AdamW in a model that begins: most rows of an embedding are met seldom."""
 
 
 def make_optimizers(model: nn.Module, config: TrainConfig, world: World | None = None) -> list[torch.optim.Optimizer]:
@@ -31,7 +33,7 @@ def make_optimizers(model: nn.Module, config: TrainConfig, world: World | None =
     others = [p for name, p in trainable if not any(p is matrix for matrix in matrices)]
     optimizers: list[torch.optim.Optimizer] = []
     if others:
-        groups = _groups(others, config.weight_decay)
+        groups = _groups(others, config.weight_decay, (config.embedding_rate or EMBEDDING_RATE) if matrices else 1.0)
         optimizers.append(torch.optim.AdamW(groups, lr=0.0, betas=betas, eps=config.epsilon, fused=_can_fuse(others)))
     if matrices:
         low = torch.bfloat16 if config.precision == "bfloat16" or matrices[0].is_cuda else torch.float32
@@ -40,10 +42,10 @@ def make_optimizers(model: nn.Module, config: TrainConfig, world: World | None =
 
 
 def set_learning_rate(optimizers: Iterable[torch.optim.Optimizer], rate: float) -> None:
-    """The rate of the next step, in every group."""
+    """The rate of the next step, in every group; some have a multiple of it."""
     for optimizer in optimizers:
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group.get("times", 1.0)
 
 
 class Muon(torch.optim.Optimizer):
@@ -126,12 +128,18 @@ def orthogonal(matrix: Tensor, num_steps: int, precision: torch.dtype = torch.fl
     return (x.T if tall else x).to(matrix.dtype)
 
 
-def _groups(parameters: Sequence[Tensor], weight_decay: float) -> list[dict[str, Any]]:
-    """Matrices decay; biases and norms do not. Where nothing decays there is one group, in the model's order."""
+def _groups(parameters: Sequence[Tensor], weight_decay: float, times: float) -> list[dict[str, Any]]:
+    """Matrices decay; biases and norms do not. Where nothing decays there is one group, in the model's order. All have
+    so many `times` the rate.
+    """
     if not weight_decay:
-        return [{"params": list(parameters), "weight_decay": 0.0}]
+        return [{"params": list(parameters), "weight_decay": 0.0, "times": times}]
     decaying, still = [p for p in parameters if p.ndim > 1], [p for p in parameters if p.ndim < 2]
-    groups = [{"params": decaying, "weight_decay": weight_decay}, {"params": still, "weight_decay": 0.0}]
+    groups = [
+        # What decays by rate · decay would decay so many times as fast as the matrices that Muon has.
+        {"params": decaying, "weight_decay": weight_decay / times, "times": times},
+        {"params": still, "weight_decay": 0.0, "times": times},
+    ]
     return [group for group in groups if group["params"]]
 
 

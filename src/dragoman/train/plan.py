@@ -38,6 +38,12 @@ NORM_ORDER: Literal["pre"] = "pre"
 USUAL_LENGTH = 20
 """Pieces of a source, when nothing else is known: an additive look keeps a vector for each of them."""
 
+FEW_PASSES = 4.0
+"""Below so many, what dropout keeps from being learned by heart is still being learned at all."""
+
+FEWEST_STEPS = 1200
+"""That a batch should leave time for. Muon takes as long for a small one as for a large one: that is time wasted."""
+
 ENDING_SHARE = 0.06
 """Of a budget, kept back for the last validation, the averaging and the model folder."""
 
@@ -200,6 +206,10 @@ def make_plan(
     affordable = max(20, int(training_seconds * speed / batch_tokens)) if budget_seconds else 0
     steps = _steps(train, pass_pieces / batch_tokens, affordable, needed)
     passes = steps * batch_tokens / pass_pieces
+    dropout_given = "model.dropout" in asked or model.dropout != ModelConfig().dropout or train.r_drop or vocab_size
+    if budget_seconds and not dropout_given and passes < FEW_PASSES:
+        model = replace(model, dropout=0.0)
+        reasons.append("no dropout: so few passes learn nothing by heart")
     reasons.append(f"{steps:,} steps of {batch_tokens:,} target pieces: {passes:.1f} passes over the data")
     # A warm-up that is asked for is kept, and so is that of the paper's schedule, whose rate it sets.
     warmup_given = "train.warmup_steps" in asked or train.warmup_steps != usual.warmup_steps
@@ -238,7 +248,7 @@ def largest_for(pass_pieces: float) -> int:
 def batch_for(pass_pieces: float, affordable_pieces: float) -> int:
     """Target pieces a step: few steps waste data, small batches waste the machine."""
     total = affordable_pieces or 12 * pass_pieces
-    return int(min(4096, max(512, 256 * round(total / 2500 / 256))))
+    return int(min(4096, max(512, 256 * round(total / FEWEST_STEPS / 256))))
 
 
 def _steps(train: TrainConfig, steps_a_pass: float, affordable: int, needed: float) -> int:

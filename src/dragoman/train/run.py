@@ -34,6 +34,7 @@ from dragoman.train.finish import Finisher, TrainingResult
 from dragoman.train.journal import Journal
 from dragoman.train.loop import Loop
 from dragoman.train.lora import adapt
+from dragoman.train.neighbours import neighbouring
 from dragoman.train.objective import Objective
 from dragoman.train.optimizer import make_optimizers
 from dragoman.train.plan import Plan, make_plan, measure_operations_per_second, size_of
@@ -136,7 +137,9 @@ def _initial_recipe(request: Request, base: Bundle | None) -> Recipe:
     )
     data = replace(recipe.data, train=train, valid=valid, test=test, watch=watch)
     search = base.search if recipe.search == SearchConfig() else recipe.search
-    return replace(recipe, model=replace(base.model_config, **dropouts), data=data, search=search)
+    # What has been learned is not to be unlearned: its embeddings go no faster than the rest.
+    slower = replace(recipe.train, embedding_rate=recipe.train.embedding_rate or 1.0)
+    return replace(recipe, model=replace(base.model_config, **dropouts), data=data, search=search, train=slower)
 
 
 def _speaking(corpus: CorpusConfig, base: Bundle) -> CorpusConfig:
@@ -153,7 +156,10 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     base = Bundle.open(find(request.init)) if request.init else None
     prepared = _prepared_by_one_first(recipe, folder, base, world, journal)
     recipe = replace(recipe, model=replace(recipe.model, vocab_size=prepared.tokenizer.target_side.vocab_size))
-    model = _make_model(recipe, base).to(world.device)
+    found = checkpoint.latest(folder)
+    if base is None and not found and recipe.train.embedding_start == "neighbours":
+        journal.say("embeddings: pieces that share pairs begin as neighbours")
+    model = _make_model(recipe, base, None if found else prepared).to(world.device)
     precision = hardware.choose_precision(recipe.train, world.device)
     objective = Objective(
         model, prepared.tokenizer.padding_id, recipe.train.label_smoothing, recipe.train.r_drop, precision
@@ -163,7 +169,6 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     validation = Validation(prepared, recipe, world.device)
     known_words = words_met(recipe, prepared, base) if world.is_first else None
     finisher = Finisher(request, plan, recipe, prepared, validation, journal, known_words)
-    found = checkpoint.latest(folder)
     limits = (asked.max_steps, math.ceil(asked.max_epochs * feed.num_batches(0)))
     most_steps = min(filter(None, limits), default=0)
     # Only now that the pairs are pieces is it known how many steps an epoch has.
@@ -224,11 +229,17 @@ def _prepared_by_one_first(
     return work()
 
 
-def _make_model(recipe: Recipe, base: Bundle | None) -> TranslationModel:
+def _make_model(recipe: Recipe, base: Bundle | None, prepared: Prepared | None) -> TranslationModel:
+    """With the weights of its base, or new ones; without pairs, ones to be written over."""
     torch.manual_seed(recipe.train.seed)
     model = build_model(recipe.model)
     if base is not None:
         model.load_state_dict(base.load_model().state_dict())
+    elif prepared and recipe.train.embedding_start == "neighbours":
+        vectors_VD = neighbouring(prepared.train, recipe.model.vocab_size, recipe.model.d_model, recipe.train.seed)
+        with torch.no_grad():
+            for embedding in (model.source_embedding, model.target_embedding):
+                embedding.pieces.weight.copy_(vectors_VD)
     if recipe.train.lora:
         adapt(model, recipe.train.lora)
     return model
