@@ -17,6 +17,7 @@ from dragoman.recipe import Recipe, TokenizerConfig, TrainConfig
 from dragoman.train.plan import (
     FEW_PASSES,
     LADDER,
+    LONG_DECAY,
     DataSize,
     Plan,
     largest_for,
@@ -170,6 +171,22 @@ def test_few_passes_keep_a_dropout_that_something_needs(recipe: Recipe, more: di
     recipe = replace(recipe, model=preset("small").model)
     assert plan_of(data, 1e11, recipe, **short).recipe.model.dropout == (0.1 if recipe.train.r_drop else 0.0)
     assert plan_of(data, 1e11, recipe, **{**short, **more}).recipe.model.dropout == 0.1
+
+
+@pytest.mark.parametrize(
+    ("settings", "more", "share"),
+    [
+        ({}, {"budget_seconds": 600.0}, LONG_DECAY),
+        ({}, {}, 0.5),
+        ({}, {"budget_seconds": 600.0, "asked": ("train.decay_share",)}, 0.5),
+        ({"decay_share": 0.3}, {"budget_seconds": 600.0}, 0.3),
+    ],
+)
+def test_the_rate_falls_for_longer_where_the_clock_sets_the_end(
+    settings: dict[str, float], more: dict[str, object], share: float
+) -> None:
+    data = DataSize(160_001, 6 * 10**6, 5 * 10**6)
+    assert plan_of(data, recipe=Recipe(train=TrainConfig(**settings)), **more).recipe.train.decay_share == share
 
 
 def test_a_batch_that_was_asked_for_is_kept_when_the_shape_is_planned() -> None:

@@ -184,7 +184,7 @@ def _assigned(assignments: tuple[str, ...]) -> tuple[str, ...]:
 def _asked(options: dict[str, Any]) -> tuple[str, ...]:
     """The settings that a plan keeps as they are: those that were assigned, and some of a recipe and a preset."""
     given = [f"train.{name}" for name in ("seed", "lora") if options[name] is not None]
-    given += ["train.batch_tokens"] if options["recipe_path"] else []
+    given += ["train.batch_tokens", "train.decay_share"] if options["recipe_path"] else []
     given += ["model.dropout"] if options["recipe_path"] or options["preset"] else []
     return (*_assigned(options["assignments"]), *given)
 

@@ -44,6 +44,9 @@ FEW_PASSES = 4.0
 FEWEST_STEPS = 1200
 """That a batch should leave time for. Muon takes as long for a small one as for a large one: that is time wasted."""
 
+LONG_DECAY = 0.8
+"""Share of the steps over which the rate falls where a clock sets the end: no other end will be asked for later."""
+
 ENDING_SHARE = 0.06
 """Of a budget, kept back for the last validation, the averaging and the model folder."""
 
@@ -215,12 +218,21 @@ def make_plan(
     warmup_given = "train.warmup_steps" in asked or train.warmup_steps != usual.warmup_steps
     shortened = not warmup_given and train.schedule != "paper"
     warmup = min(train.warmup_steps, max(1, steps // 10)) if shortened else train.warmup_steps
+    decay_given = "train.decay_share" in asked or train.decay_share != usual.decay_share
+    decay = LONG_DECAY if budget_seconds and not decay_given else train.decay_share
     validate = train.validate_steps or max(1, min(math.ceil(pass_pieces / batch_tokens), math.ceil(steps / 10)))
     planned = replace(
         recipe,
         tokenizer=replace(recipe.tokenizer, vocab_size=0 if vocab_size else pieces),
         model=model,
-        train=replace(train, batch_tokens=batch_tokens, max_steps=steps, warmup_steps=warmup, validate_steps=validate),
+        train=replace(
+            train,
+            batch_tokens=batch_tokens,
+            max_steps=steps,
+            warmup_steps=warmup,
+            decay_share=decay,
+            validate_steps=validate,
+        ),
     )
     seconds = budget_seconds if steps == affordable else steps * batch_tokens / speed
     memory = memory_of(model, batch_tokens, train.micro_batches)
