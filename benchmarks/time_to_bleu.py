@@ -64,7 +64,13 @@ def train(name: str, settings: tuple[str, ...], minutes: float, arguments: argpa
     """Run `dragoman train` for the given minutes, read its journal and score its model."""
     output = folder / name
     assignments = [f"model.{part}" for part in SHAPE]
-    assignments += ["tokenizer.vocab_size=8000", f"train.validate_steps={arguments.validate_steps}", *settings]
+    # Long runs would try to compile, short ones would not: so neither.
+    assignments += [
+        "tokenizer.vocab_size=8000",
+        "train.compile=off",
+        f"train.validate_steps={arguments.validate_steps}",
+        *settings,
+    ]
     command = [sys.executable, "-m", "dragoman", "train", str(arguments.train), "--valid", str(arguments.valid)]
     command += ["--from", "fr", "--to", "en", "--output", str(output), "--budget", f"{60 * minutes:.0f}s"]
     command += [part for assignment in assignments for part in ("--set", assignment)]

@@ -162,14 +162,33 @@ def test_a_model_is_gone_on_from_with_adapters(run: Run, tmp_path: Path) -> None
 # A plan
 
 
-def test_a_budget_plans_the_batch_of_a_given_shape_and_keeps_that_of_a_recipe(run: Run, tmp_path: Path) -> None:
+def test_a_budget_plans_batch_and_decay_of_a_given_shape_and_keeps_those_of_a_recipe(run: Run, tmp_path: Path) -> None:
     corpus = tsv(tmp_path / "pairs.tsv", pairs())
     (tmp_path / "recipe.toml").write_text("[model]\nd_model = 64\n[train]\nbatch_tokens = 4096\n", encoding="utf-8")
-    batches = [
-        planned(run, corpus, "--budget", "1m", *more)["train"]["batch_tokens"]
+    plans = [
+        planned(run, corpus, "--budget", "1m", *more)["train"]
         for more in (["--set", "model.d_model=64"], ["--recipe", "recipe.toml"])
     ]
-    assert batches == [512, 4096]
+    assert [plan["batch_tokens"] for plan in plans] == [512, 4096]
+    assert [plan["decay_share"] for plan in plans] == [0.8, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("more", "dropout"),
+    [
+        ([], 0.0),
+        (["--preset", "small"], 0.1),
+        (["--recipe", "recipe.toml"], 0.1),
+        (["--set", "model.dropout=0.1"], 0.1),
+    ],
+)
+def test_a_dropout_that_was_chosen_is_kept_for_few_passes_too(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], dropout: float
+) -> None:
+    monkeypatch.setattr("dragoman.train.plan.FEW_PASSES", 1e9)
+    (tmp_path / "recipe.toml").write_text("[model]\ndropout = 0.1\n", encoding="utf-8")
+    corpus = tsv(tmp_path / "pairs.tsv", pairs())
+    assert planned(run, corpus, "--budget", "1m", *more)["model"]["dropout"] == dropout
 
 
 def test_a_recipe_without_a_shape_is_planned(run: Run, tmp_path: Path) -> None:

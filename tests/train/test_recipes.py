@@ -56,7 +56,7 @@ def test_a_paper_recipe_has_the_paper_s_numbers(path: Path) -> None:
     assert built.num_parameters() == body + pieces * model.d_model
     assert train.clip_norm == 0
     assert (train.optimizer, train.beta1, train.beta2, train.epsilon) == ("adam", 0.9, 0.98, 1e-9)
-    assert (train.label_smoothing, train.batch_tokens) == (0.1, 25_000)
+    assert (train.label_smoothing, train.batch_tokens, train.embedding_start) == (0.1, 25_000, "random")
     assert (train.max_steps, train.average) == ((300_000, 20) if size == "big" else (100_000, 5))
     for step in (1, 4_000, 100_000):
         wanted = model.d_model**-0.5 * min(step**-0.5, step * 4_000**-1.5)

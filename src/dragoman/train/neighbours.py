@@ -35,7 +35,9 @@ def neighbouring(data: Mixture, vocab_size: int, d_model: int, seed: int) -> Ten
         drawn_VD = torch.randn(vocab_size, d_model) * d_model**-0.5
         count_V, pmi_VJ = _association(data, vocab_size)
         rank = min(d_model, *pmi_VJ.shape)
-        u, s, _ = torch.svd_lowrank(pmi_VJ, q=min(rank + _SPARE_COLUMNS, *pmi_VJ.shape), niter=_ROUNDS)
+        # Vectors of nearly equal singular values turn with the rounding, and so with the number of threads: in doubles
+        # that is not seen.
+        u, s, _ = torch.svd_lowrank(pmi_VJ.double(), q=min(rank + _SPARE_COLUMNS, *pmi_VJ.shape), niter=_ROUNDS)
         met_VD = torch.zeros(vocab_size, d_model)
         met_VD[:, :rank] = u[:, :rank] * s[:rank].sqrt()
         # In the singular vectors' own axes the first channels would have nearly all there is.

@@ -157,9 +157,10 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
     prepared = _prepared_by_one_first(recipe, folder, base, world, journal)
     recipe = replace(recipe, model=replace(recipe.model, vocab_size=prepared.tokenizer.target_side.vocab_size))
     found = checkpoint.latest(folder)
+    model = _make_model(recipe, base).to(world.device)
     if base is None and not found and recipe.train.embedding_start == "neighbours":
         journal.say("embeddings: pieces that share pairs begin as neighbours")
-    model = _make_model(recipe, base, None if found else prepared).to(world.device)
+        _make_neighbours(model, prepared, recipe, world)
     precision = hardware.choose_precision(recipe.train, world.device)
     objective = Objective(
         model, prepared.tokenizer.padding_id, recipe.train.label_smoothing, recipe.train.r_drop, precision
@@ -229,20 +230,24 @@ def _prepared_by_one_first(
     return work()
 
 
-def _make_model(recipe: Recipe, base: Bundle | None, prepared: Prepared | None) -> TranslationModel:
-    """With the weights of its base, or new ones; without pairs, ones to be written over."""
+def _make_model(recipe: Recipe, base: Bundle | None) -> TranslationModel:
     torch.manual_seed(recipe.train.seed)
     model = build_model(recipe.model)
     if base is not None:
         model.load_state_dict(base.load_model().state_dict())
-    elif prepared and recipe.train.embedding_start == "neighbours":
-        vectors_VD = neighbouring(prepared.train, recipe.model.vocab_size, recipe.model.d_model, recipe.train.seed)
-        with torch.no_grad():
-            for embedding in (model.source_embedding, model.target_embedding):
-                embedding.pieces.weight.copy_(vectors_VD)
     if recipe.train.lora:
         adapt(model, recipe.train.lora)
     return model
+
+
+def _make_neighbours(model: TranslationModel, prepared: Prepared, recipe: Recipe, world: World) -> None:
+    """The first rank looks at the pairs, and all have what it found."""
+    shape = (recipe.model.vocab_size, recipe.model.d_model)
+    found_VD = neighbouring(prepared.train, *shape, recipe.train.seed) if world.is_first else torch.zeros(shape)
+    vectors_VD = world.sum(found_VD.to(world.device))
+    with torch.no_grad():
+        for embedding in (model.source_embedding, model.target_embedding):
+            embedding.pieces.weight.copy_(vectors_VD)
 
 
 def _compile_if_it_pays(
