@@ -247,7 +247,17 @@ def test_help_has_a_row_for_each_setting_in_the_order_they_are_declared() -> Non
 
 def test_every_setting_of_a_recipe_has_a_default_and_a_sentence_of_help() -> None:
     rows = describe(Recipe)
-    endings = ("vocab_size", "_id", "output_bias", "epsilon", "licence", "attribution", "limits")
+    endings = (
+        "vocab_size",
+        "_id",
+        "output_bias",
+        "epsilon",
+        "beta1",
+        "embedding_rate",
+        "licence",
+        "attribution",
+        "limits",
+    )
     recurrent = {"model.architecture", "model.recurrent_cell", "model.recurrent_attention"}
     facts = {key for key in leaves(Recipe) if key.endswith(endings)} | recurrent
     assert facts - {"tokenizer.vocab_size"} == set(leaves(Recipe)) - {key for key, _, _ in rows}

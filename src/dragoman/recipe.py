@@ -77,10 +77,10 @@ class TrainConfig:
     embedding_start: Literal["neighbours", "random"] = option(
         "neighbours", "embeddings begin with pieces near those that share pairs with them, or drawn, as in the paper"
     )
-    embedding_rate: float = option(
+    embedding_rate: float = fact(
         0.0, "times the rate, for what muon leaves to AdamW: embeddings, norms; 0 is 3, and 1 beside --init"
     )
-    beta1: float = option(0.9, "Adam's first moment")
+    beta1: float = fact(0.9, "Adam's first moment")
     beta2: float = option(0.98, "Adam's second moment")
     epsilon: float = fact(1e-9, "Adam's epsilon")
     weight_decay: float = option(0.0, "decay of matrices, with adamw and muon")
