@@ -126,7 +126,7 @@ def test_whether_compiling_pays_is_the_time_of_a_warm_step(monkeypatch: pytest.M
         clock.now += 100.0 if first else 3.0 if getattr(model, "compiled", False) else 5.0
         warm.append(model)
 
-    assert compiling_pays(step, nn.Module) == (5.0, 3.0)
+    assert compiling_pays(step, nn.Module) == (True, "a step takes 3.00 s with it, 5.00 s without")
 
 
 @pytest.mark.parametrize(("seconds", "word"), [((1.0, 0.5), "on"), ((1.0, 0.95), "off"), ((1.0, 2.0), "off")])
@@ -148,11 +148,26 @@ def test_where_nothing_can_be_compiled_a_long_run_goes_on_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hardware, "EARNS_BACK_SECONDS", 0.0)
-    monkeypatch.setattr(hardware, "compiling_pays", mock.Mock(side_effect=RuntimeError("No C++ compiler\n\nfound")))
+    monkeypatch.setattr(hardware, "_step_seconds", mock.Mock(side_effect=RuntimeError("No C++ compiler\n\nfound")))
+    monkeypatch.setattr(nn.Module, "compile", lambda self, **how: None)
     told: list[Any] = []
     run_small(small_recipe(write_corpus(tmp_path), max_steps=2), tmp_path / "model", trackers=[told.append])
     assert events(tmp_path / "model", "start")[0]["compiled"] is False
     assert "torch.compile: it does not work here (No C++ compiler): off" in [one.get("text") for one in told]
+
+
+def test_a_run_that_is_to_be_compiled_and_cannot_be_is_refused_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_compiler(self: nn.Module, **how: Any) -> None:
+        self.register_forward_pre_hook(mock.Mock(side_effect=RuntimeError("No C++ compiler\n\nfound")))
+
+    monkeypatch.setattr(nn.Module, "compile", no_compiler)
+    with pytest.raises(
+        TrainingError,
+        match=r"compile is on, .* does not work here \(No C\+\+ compiler\): install a C\+\+ .* auto or off",
+    ):
+        run_small(small_recipe(write_corpus(tmp_path), max_steps=2, compile="on"), tmp_path / "model")
 
 
 def test_auto_does_not_even_try_for_a_short_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

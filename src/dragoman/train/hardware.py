@@ -59,11 +59,32 @@ def compile_blocks(model: nn.Module) -> None:
                 block.compile(dynamic=True)
 
 
-def compiling_pays(run_step: Callable[[nn.Module], None], make_model: Callable[[], nn.Module]) -> tuple[float, float]:
-    """Seconds of a step without and with compiling, after both have warmed up."""
+def compiling_pays(run_step: Callable[[nn.Module], None], make_model: Callable[[], nn.Module]) -> tuple[bool, str]:
+    """Whether a step is so much faster compiled, once both have warmed up, and what was seen."""
     plain, compiled = make_model(), make_model()
     compile_blocks(compiled)
-    return _step_seconds(lambda: run_step(plain)), _step_seconds(lambda: run_step(compiled))
+    try:
+        without, with_it = _step_seconds(lambda: run_step(plain)), _step_seconds(lambda: run_step(compiled))
+    except Exception as error:  # where there is no compiler, or none that torch can use
+        return False, f"it does not work here ({_first_line(error)})"
+    return without > WORTHWHILE * with_it, f"a step takes {with_it:.2f} s with it, {without:.2f} s without"
+
+
+def check_compiling(run_step: Callable[[nn.Module], None], make_model: Callable[[], nn.Module]) -> None:
+    """Refuse where torch cannot compile, which it would else find out within the first step."""
+    compiled = make_model()
+    compile_blocks(compiled)
+    try:
+        run_step(compiled)
+    except Exception as error:  # torch raises many kinds
+        raise TrainingError(
+            f"train.compile is on, and torch.compile does not work here ({_first_line(error)}): "
+            "install a C++ compiler, say g++, or set train.compile to auto or off"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)
 
 
 def _step_seconds(step: Callable[[], None], rounds: int = 3) -> float:

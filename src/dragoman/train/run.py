@@ -8,7 +8,7 @@ output/run/             what resuming needs: run.json, checkpoints, the weights 
 import math
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -261,34 +261,29 @@ def _compile_if_it_pays(
         return False
     if recipe.model.architecture == "recurrent":  # blocks are what is compiled, and it has none
         return False
-    if recipe.train.compile == "auto":
-        batch = to_tensors(feed.parts(0, 0, 0, 1, 1)[0], world.device)
+    batch = to_tensors(feed.parts(0, 0, 0, 1, 1)[0], world.device)
 
-        def step(model: nn.Module) -> None:
-            probe = Objective(model, objective.padding_id, objective.smoothing, precision=objective.precision)
-            probe(*batch).smoothed.backward()
+    def step(model: nn.Module) -> None:
+        probe = Objective(model, objective.padding_id, objective.smoothing, precision=objective.precision)
+        probe(*batch).smoothed.backward()
 
-        if kept.exists():
-            pays = kept.read_text() == "on"
-        else:
-            faster, why = _measure_compiling(step, recipe, world)
-            pays = world.share(float(faster)) > 0
-            word = "on" if pays else "off"
-            journal.say(f"torch.compile: {why}: {word}")
-            if world.is_first:
-                kept.write_text(word)
-            world.wait()
+    def make_model() -> nn.Module:
+        return build_model(recipe.model).to(world.device)
+
+    if recipe.train.compile == "on":
+        hardware.check_compiling(step, make_model)
+    elif kept.exists():
+        if kept.read_text() != "on":
+            return False
+    else:
+        faster, why = hardware.compiling_pays(step, make_model)
+        pays = world.share(float(faster)) > 0
+        word = "on" if pays else "off"
+        journal.say(f"torch.compile: {why}: {word}")
+        if world.is_first:
+            kept.write_text(word)
+        world.wait()
         if not pays:
             return False
     hardware.compile_blocks(objective.model)
     return True
-
-
-def _measure_compiling(step: Callable[[nn.Module], None], recipe: Recipe, world: World) -> tuple[bool, str]:
-    """Whether a step is so much faster, and what was seen."""
-    try:
-        plain, compiled = hardware.compiling_pays(step, lambda: build_model(recipe.model).to(world.device))
-    except Exception as error:  # where there is no compiler, or none that torch can use
-        return False, f"it does not work here ({next(iter(str(error).splitlines()), type(error).__name__)})"
-    faster = plain > hardware.WORTHWHILE * compiled
-    return faster, f"a step takes {compiled:.2f} s with it, {plain:.2f} s without"
