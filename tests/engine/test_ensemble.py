@@ -13,6 +13,8 @@ from dragoman.engine.ensemble import Ensemble, open_ensemble
 from dragoman.engine.torch_engine import TorchEngine
 from dragoman.errors import ConfigError
 from dragoman.recipe import SearchConfig
+from dragoman.search import phrases
+from dragoman.search.examples import Examples
 from dragoman.search.length import length_penalty
 from dragoman.translator import load
 from tiny_bundle import tiny_texts, write_tiny_bundle
@@ -72,6 +74,27 @@ def test_a_model_that_judges_itself_changes_nothing(engines: list[TorchEngine]) 
     assert [[one.ids for one in some] for some in twice] == [[one.ids for one in some] for some in alone]
     for one, other in zip(twice, alone, strict=True):
         assert [output.score for output in one] == pytest.approx([output.score for output in other], abs=1e-4)
+
+
+def test_examples_change_the_order_and_not_the_scores(
+    engines: list[TorchEngine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(phrases, "WEIGHT", 9.0)  # an untrained model's translations are far from each other
+    whole_beam = DecodeOptions(search=OPTIONS.search, num_best=5)
+    alone = engines[0].translate_ids(sources(), whole_beam)
+    lasts = [(*some[-1].ids, END) if some[-1].finished else some[-1].ids for some in alone]
+    examples = Examples(sources(), lasts)
+    ranked = Ensemble(engines[0], [], examples, begin_id=1).translate_ids(sources(), whole_beam)
+    for before, after in zip(alone, ranked, strict=True):
+        scores = {output.ids: output.score for output in before}
+        assert {output.ids: output.score for output in after} == pytest.approx(scores, abs=1e-4)
+    assert sum(after[0].ids == before[-1].ids for before, after in zip(alone, ranked, strict=True)) > 15
+
+
+def test_examples_that_are_like_nothing_change_nothing(engines: list[TorchEngine]) -> None:
+    alone = engines[0].translate_ids(sources(), OPTIONS)
+    ranked = Ensemble(engines[0], [], Examples([[5, END]], [[6, END]]), begin_id=1).translate_ids(sources(), OPTIONS)
+    assert [[one.ids for one in some] for some in ranked] == [[one.ids for one in some] for some in alone]
 
 
 def test_what_is_drawn_is_the_first_model_s(engines: list[TorchEngine]) -> None:

@@ -30,7 +30,7 @@ def plain_probabilities(model, source, written):
     """The specification: every vector of every example like the source, made from scratch."""
     hidden_D = model.hidden(batch([source]), batch([[1, *written]]))[0, -1]
     vectors, pieces = [], []
-    for place in Examples(SOURCES, TARGETS).nearest(source, recall.NUM_EXAMPLES):
+    for place in Examples(SOURCES, TARGETS).nearest(source, recall.NUM_EXAMPLES).places:
         vectors += model.hidden(batch([SOURCES[place]]), batch([[1, *TARGETS[place][:-1]]]))[0]
         pieces += TARGETS[place]
     scale = sum(float(vector.square().sum()) for vector in vectors) / len(vectors)

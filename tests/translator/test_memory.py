@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.bundle import Bundle
+from dragoman.engine import ensemble
 from dragoman.errors import ConfigError, DataError
 from dragoman.recipe import CorpusConfig
 from dragoman.search import recall
@@ -112,6 +113,18 @@ def test_a_memory_of_other_languages_is_refused(bundle: Bundle, tmp_path: Path) 
         load(bundle.path, memory=written(tmp_path, PAIRS, "de-fi.tsv"))
 
 
-def test_the_fast_engine_has_no_memory(bundle: Bundle, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="a memory is asked at every step, which CTranslate2 cannot do"):
-        load(bundle.path, engine="ctranslate2", memory=written(tmp_path, PAIRS))
+def test_the_fast_engine_ranks_what_it_found_by_the_memory(tmp_path: Path) -> None:
+    """What the model finds second best is first, if that is what the memory has for a sentence alike."""
+    alone = load("en-fr", engine="ctranslate2")
+    first = alone.translate("Are you ready to leave?", alternatives=1)
+    second = first.alternatives[0]
+    memory = written(tmp_path, [("Are you ready to leave now?", second), ("It rains.", "Il pleut.")])
+    together = load("en-fr", engine="ctranslate2", memory=memory)
+    assert together.translate("Are you ready to leave?").text == second != first.text
+    assert together.translate("The cat sleeps.") == alone.translate("The cat sleeps.")
+    assert together.engine_name == "ctranslate2"
+
+
+def test_without_torch_a_memory_ranks(bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ensemble, "has_torch", lambda: False)
+    assert load(bundle.path, memory=written(tmp_path, PAIRS)).engine_name == "ctranslate2"

@@ -1,9 +1,9 @@
 """Several models as one, and a model with examples.
 
-The torch engine steps them side by side, and writes what all find likely at every step. CTranslate2 cannot: there the
-first model proposes translations, and all of them judge. A beam of the first model's is ranked by the mean of all
-models' log-probabilities, over the paper's length penalty, which costs a pass over what was found for each further
-model.
+The torch engine steps them side by side, and writes what all find likely at every step; examples are recalled there.
+CTranslate2 cannot: there the first model proposes translations, and all of them judge. A beam of the first model's is
+ranked by the mean of all models' log-probabilities, over the paper's length penalty, which costs a pass over what was
+found for each further model. Examples judge too: what stands in the translations of sources alike counts for more.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dragoman.bundle import Bundle
-from dragoman.engine.auto import EngineName, open_engine, open_fast_engine
+from dragoman.engine.auto import EngineName, has_torch, open_engine, open_fast_engine
 from dragoman.engine.convert import ComputeType
 from dragoman.engine.engine import Attention, DecodeOptions, Demand, Engine, Ids, Output, Pending, make_output
 from dragoman.engine.torch_engine import TorchEngine
 from dragoman.errors import ConfigError
+from dragoman.search.length import length_penalty
+from dragoman.search.phrases import phrases_alike, support
 
 if TYPE_CHECKING:
     from dragoman.search.examples import Examples
@@ -31,11 +33,9 @@ def open_ensemble(
     workers: int,
     examples: Examples | None = None,
 ) -> Engine:
-    """The engine of a bundle and others that read and write the same pieces, in the same directions; with examples to
-    translate by, which are recalled at every step, it is torch's.
+    """The engine of a bundle and others that read and write the same pieces, in the same directions. With examples to
+    translate by, `auto` is torch, which recalls them at every step, where that is installed.
     """
-    if examples is not None and name == "ctranslate2":
-        raise ConfigError("a memory is asked at every step, which CTranslate2 cannot do: leave --engine out")
     for other in others:
         if other.tokenizer.fingerprint() != bundle.tokenizer.fingerprint():
             raise ConfigError(
@@ -49,18 +49,25 @@ def open_ensemble(
                 f"{other.path.name} takes at most {other.model_config.max_length} pieces, {bundle.path.name} "
                 f"{bundle.model_config.max_length}: name the other one first"
             )
-    if name == "torch" or examples is not None:
+    if name == "torch" or (name == "auto" and examples is not None and has_torch()):
         return TorchEngine.open(bundle, others, examples)
     judges = [open_fast_engine(other, compute_type, workers) for other in others]
-    return Ensemble(open_engine(bundle, name, compute_type, workers), judges)
+    first = open_engine(bundle, name, compute_type, workers)
+    return Ensemble(first, judges, examples, begin_id=bundle.model_config.begin_id)
 
 
 class Ensemble:
-    """An engine whose hypotheses are ranked by others too. What is drawn, and what has no beam, stays as it is."""
+    """An engine whose hypotheses are ranked by others, and by examples, too. What is drawn, and what has no beam, stays
+    as it is. Scores are the models', whatever the examples.
+    """
 
-    def __init__(self, first: Engine, judges: Sequence[Engine]) -> None:
+    def __init__(
+        self, first: Engine, judges: Sequence[Engine], examples: Examples | None = None, *, begin_id: int = 0
+    ) -> None:
         self._first = first
         self._judges = judges
+        self._examples = examples
+        self._begin_id = begin_id
 
     @property
     def name(self) -> str:
@@ -107,6 +114,19 @@ class Ensemble:
             for output, total in zip(found, log_probabilities, strict=True)
         ]
 
+    def rank(self, source: Ids, found: Sequence[Output], options: DecodeOptions) -> list[Output]:
+        """What was judged, best first: by score, and by what stands in the translations of sources alike."""
+        if self._examples is None or len(found) < 2:
+            return sorted(found, key=lambda output: -output.score)
+        worth = phrases_alike(source, self._examples, self._begin_id)
+
+        def score(output: Output) -> float:
+            ids = (*output.ids, source[-1]) if output.finished else output.ids  # both sides have the same end
+            penalty = length_penalty(len(ids), options.search.length_penalty)
+            return (output.log_probability + support((self._begin_id, *ids), worth)) / penalty
+
+        return sorted(found, key=score, reverse=True)
+
 
 @dataclass(frozen=True)
 class _Judging:
@@ -122,5 +142,7 @@ class _Judging:
         rows = [(source, output) for source, outputs in zip(self.sources, found, strict=True) for output in outputs]
         sources, outputs = [source for source, _ in rows], [output for _, output in rows]
         judged = iter(self.ensemble.judge(sources, outputs, self.options.search.length_penalty))
-        ranked = [sorted((next(judged) for _ in some), key=lambda output: -output.score) for some in found]
-        return [some[: self.options.num_best] for some in ranked]
+        return [
+            self.ensemble.rank(source, [next(judged) for _ in some], self.options)[: self.options.num_best]
+            for source, some in zip(self.sources, found, strict=True)
+        ]

@@ -3,7 +3,9 @@
     beam            beam search; frontier are its open hypotheses, history its tree          6.1
     sampling        drawing a translation
     mixture         several models searched as one
-    recall          a model that recalls examples, the nearest of a translation memory
+    examples        the pairs of a translation memory, and which of them are like a sentence
+    recall          a model that recalls examples at every step
+    phrases         how much of a translation stands in those of examples alike
     constraints     phrases that must and must not appear; allocation shares the beam among them
     rules           what may be written next
     length          the length penalty, the most pieces                                      6.1

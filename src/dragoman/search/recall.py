@@ -89,7 +89,7 @@ class Recall:
 
     def encode(self, source_BS: Tensor) -> RecallState:
         sources = [[id for id in row if id != self._padding_id] for row in source_BS.tolist()]
-        nearest = [self._examples.nearest(source, NUM_EXAMPLES).tolist() for source in sources]
+        nearest = [self._examples.nearest(source, NUM_EXAMPLES).places.tolist() for source in sources]
         vectors = self._vectors({place for places in nearest for place in places})
         recollections = [self._recollect(places, vectors) if places else None for places in nearest]
         return RecallState(self._model.encode(source_BS), recollections, torch.arange(len(sources)))

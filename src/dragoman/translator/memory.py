@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dragoman.errors import ConfigError, DataError, require
+from dragoman.errors import ConfigError, DataError
 from dragoman.recipe import CorpusConfig
 from dragoman.text.corpus import corpus_languages, read_pairs
 from dragoman.text.languages import UNKNOWN, matching_direction
@@ -21,7 +21,6 @@ def read_memory(
     corpus: CorpusConfig, tokenizer: Tokenizer, directions: Sequence[tuple[str, str]], max_length: int
 ) -> Examples:
     """The pairs of a corpus, in those of a model's directions that they go, or go turned round."""
-    require("torch", "train", "a translation memory")
     from dragoman.search.examples import Examples
 
     ways = _ways(corpus, directions)
