@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from starlette.requests import Request
 from wire_server import make_tiny_service
 
-from dragoman.errors import BundleError
+from dragoman.errors import BundleError, ConfigError
 from dragoman.serve.access_log import AccessLog, begin
 from dragoman.serve.direction import translate_each
 from dragoman.serve.keys import Keys, hash_key, make_key
@@ -228,6 +228,26 @@ def test_of_two_models_for_a_direction_the_one_for_it_alone_is_served(folders: l
 def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="there is no model at"):
         Models.load([str(tmp_path / "missing")], "float32", 1)
+
+
+def test_what_a_memory_has_is_served(tmp_path: Path) -> None:
+    options, text = Options("en", "fr", alternatives=1), "Are you ready to leave?"
+    (before,) = Models.load(["en-fr"], "int8", 1).pick("en", "fr").translate([text], options)
+    memory = tmp_path / "better.en-fr.tsv"
+    memory.write_text(f"{text}\t{before.alternatives[0].text}\n", encoding="utf-8")
+    (after,) = Models.load(["en-fr"], "int8", 1, [str(memory)]).pick("en", "fr").translate([text], options)
+    assert after.target == before.alternatives[0].text != before.target
+
+
+def test_a_memory_is_for_the_models_of_its_languages(folders: list[str], tmp_path: Path) -> None:
+    memory = tmp_path / "better.de-en.tsv"
+    memory.write_text("Ba.\tCe.\n", encoding="utf-8")
+    assert Models.load(folders, "float32", 1, [str(memory)]).directions == (("fr", "en"), ("en", "fr"), ("en", "de"))
+    with pytest.raises(ConfigError, match=r"better\.de-en\.tsv is de-en, this server translates fr-en: leave it out"):
+        Models.load(folders[:1], "float32", 1, [str(memory)])
+    nameless = memory.rename(tmp_path / "better.tsv")
+    with pytest.raises(ConfigError, match=r"better\.tsv does not tell its languages: give a file whose name does"):
+        Models.load(folders, "float32", 1, [str(nameless)])
 
 
 # Limits

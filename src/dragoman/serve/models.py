@@ -10,13 +10,18 @@ from pathlib import Path
 from dragoman.bundle import Bundle, find, in_the_box
 from dragoman.engine.auto import open_fast_engine
 from dragoman.engine.convert import ComputeType
-from dragoman.errors import BundleError
+from dragoman.engine.ensemble import Ensemble
+from dragoman.errors import BundleError, ConfigError
+from dragoman.recipe import CorpusConfig
 from dragoman.serve.refusal import Refusal
+from dragoman.text.corpus import corpus_languages, corpus_of
 from dragoman.text.language_names import name_of
+from dragoman.text.languages import matching_direction
 from dragoman.translator import Glossary, SentenceTranslation, Translation, Translator
 from dragoman.translator import Settings as TranslatorSettings
 from dragoman.translator.drafts import Scribe
 from dragoman.translator.markup import Markup
+from dragoman.translator.memory import read_memories
 from dragoman.translator.prepare import Prepared, prepare
 from dragoman.translator.translator import assemble
 
@@ -55,18 +60,24 @@ class Ready:
 class Model:
     """A model that is served. Its methods may be called from threads."""
 
-    def __init__(self, folder: Path, compute_type: ComputeType, threads: int) -> None:
-        self.bundle = Bundle.open(folder)
+    def __init__(
+        self, folder: Path, compute_type: ComputeType, threads: int, memory: Sequence[CorpusConfig] = ()
+    ) -> None:
+        self.bundle = bundle = Bundle.open(folder)
         self.name = folder.resolve().name
+        max_length = bundle.model_config.max_length
+        # Without torch where it can be, slow to load and large to keep: a glossary's terms are looked for among
+        # hypotheses only, and so is what a memory has. The batcher has shared the sentences out among the workers.
+        engine = open_fast_engine(bundle, compute_type, threads, divide=False)
+        if examples := read_memories(memory, bundle.tokenizer, bundle.languages, max_length):
+            engine = Ensemble(engine, (), examples, begin_id=bundle.model_config.begin_id)
         self._translator = Translator(
-            self.bundle.tokenizer,
-            # Without torch where it can be, slow to load and large to keep: a glossary's terms are looked for among
-            # hypotheses only. The batcher has shared the sentences out among the workers already.
-            open_fast_engine(self.bundle, compute_type, threads, divide=False),
-            languages=self.bundle.languages,
-            search=self.bundle.search,
-            max_length=self.bundle.model_config.max_length,
-            known_words=self.bundle.known_words,
+            bundle.tokenizer,
+            engine,
+            languages=bundle.languages,
+            search=bundle.search,
+            max_length=max_length,
+            known_words=bundle.known_words,
         )
 
     def prepare(self, texts: Sequence[str], options: Options) -> Prepared:
@@ -102,9 +113,16 @@ class Models:
                     self._by_direction[direction] = model
 
     @classmethod
-    def load(cls, names: Sequence[str], compute_type: ComputeType, threads: int) -> Models:
-        """Open models by folder or name; all of the box if none is named."""
-        return cls([Model(folder, compute_type, threads) for folder in find_models(names)])
+    def load(cls, names: Sequence[str], compute_type: ComputeType, threads: int, memory: Sequence[str] = ()) -> Models:
+        """Open models by folder or name; all of the box if none is named. Each goes by what `memory` has for it."""
+        corpora = [corpus_of(one) for one in memory]
+        models = cls([Model(folder, compute_type, threads, corpora) for folder in find_models(names)])
+        for corpus in corpora:
+            told = corpus_languages(corpus)
+            if not any(matching_direction(models.directions, *languages) for languages in (told, told[::-1])):
+                pairs = ", ".join(map("-".join, models.directions))
+                raise ConfigError(f"{corpus.path} is {'-'.join(told)}, this server translates {pairs}: leave it out")
+        return models
 
     @property
     def directions(self) -> tuple[tuple[str, str], ...]:

@@ -16,6 +16,9 @@ class Settings:
     model: tuple[str, ...] = option(
         (), "A model's folder, or its name in the box; several times for several. [the box]"
     )
+    memory: tuple[str, ...] = option(
+        (), "Pairs to translate by, whose name tells their languages (NAME.fr-en.tsv); several times for several."
+    )
     host: str = option("127.0.0.1", "The address to listen on; 0.0.0.0 is all of this machine's.")
     port: int = option(5000, "The port to listen on; 0 takes a free one.")
     workers: int = option(1, "Processes; a supervisor replaces one that dies. Each has the models in memory.")

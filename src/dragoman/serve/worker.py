@@ -88,7 +88,7 @@ def make_service(settings: Settings, shared: Shared, number: int) -> Service:
     on_lost = functools.partial(metrics.count, "dragoman_log_lines_lost_total")
     return Service(
         settings,
-        Models.load(settings.model, settings.compute_type, threads),
+        Models.load(settings.model, settings.compute_type, threads, settings.memory),
         threads=threads,
         metrics=metrics,
         buckets=Buckets(settings.rate, shared.rates),
@@ -167,7 +167,9 @@ async def _reload(service: Service) -> None:
     try:
         service.log.reopen()
         keys = Keys.read(settings.api_keys) if settings.api_keys else None
-        models = await asyncio.to_thread(Models.load, settings.model, settings.compute_type, threads_of(settings))
+        models = await asyncio.to_thread(
+            Models.load, settings.model, settings.compute_type, threads_of(settings), settings.memory
+        )
     except Exception as error:  # whatever it is, the old ones still serve
         reason = error if isinstance(error, DragomanError) else repr(error)
         _LOG.error("not reloaded, what was there stays: %s", reason)

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.recipe import CorpusConfig
+from dragoman.search.examples import Examples
 from dragoman.text.corpus import corpus_languages, read_pairs
 from dragoman.text.languages import UNKNOWN, matching_direction
 from dragoman.text.lines import name_of
 from dragoman.text.tokenizer import Tokenizer
 from dragoman.translator.drafts import Scribe
 
-if TYPE_CHECKING:
-    from dragoman.search.examples import Examples
-
 
 def read_memory(
     corpus: CorpusConfig, tokenizer: Tokenizer, directions: Sequence[tuple[str, str]], max_length: int
 ) -> Examples:
     """The pairs of a corpus, in those of a model's directions that they go, or go turned round."""
-    from dragoman.search.examples import Examples
-
     ways = _ways(corpus, directions)
     pairs = [pair for pair in read_pairs(corpus) if pair.source and pair.target]
     sources, targets = [], []
@@ -38,6 +33,25 @@ def read_memory(
     if not sources:
         raise DataError(f"{name_of(corpus.path)} has no pair that the model could have written: give others")
     return Examples(sources, targets)
+
+
+def read_memories(
+    corpora: Sequence[CorpusConfig], tokenizer: Tokenizer, directions: Sequence[tuple[str, str]], max_length: int
+) -> Examples | None:
+    """The pairs of those corpora that a model can use; None where there is none. Each must tell its languages."""
+    sources: list[Sequence[int]] = []
+    targets: list[Sequence[int]] = []
+    for corpus in corpora:
+        told = corpus_languages(corpus)
+        if told == UNKNOWN:
+            raise ConfigError(
+                f"{name_of(corpus.path)} does not tell its languages: give a file whose name does, as memory.fr-en.tsv"
+            )
+        if any(matching_direction(directions, *languages) for languages in (told, told[::-1])):
+            examples = read_memory(corpus, tokenizer, directions, max_length)
+            sources += examples.sources
+            targets += examples.targets
+    return Examples(sources, targets) if sources else None
 
 
 def _ways(corpus: CorpusConfig, directions: Sequence[tuple[str, str]]) -> list[tuple[str, bool]]:

@@ -55,8 +55,8 @@ def load(
 
     `engine` is "ctranslate2", "torch", or "auto": the first, and the second for what it lacks. `workers` 0 is one a
     core. Models of an `ensemble`, which have the same pieces, have a say in which of a beam's translations is best,
-    and with "torch" in what is written at every step. The pairs of a `memory` are recalled at every step, which takes
-    the torch engine.
+    and with "torch" in what is written at every step. So do the pairs of a `memory`, for which "auto" is "torch" where
+    that is installed.
     """
     bundle = Bundle.open(find(path_or_name))
     others = [Bundle.open(find(other)) for other in ensemble]
