@@ -28,8 +28,8 @@ def phrases_alike(source: Ids, examples: Examples, begin_id: int) -> dict[Phrase
     worth: dict[Phrase, float] = {}
     alike = examples.nearest(source, NUM_EXAMPLES)
     for place in np.argsort(alike.likeness):  # the most alike come last, and stay
-        for phrase in _phrases((begin_id, *examples.targets[alike.places[place]])):
-            worth[phrase] = WEIGHT * float(alike.likeness[place]) ** 0.5
+        target = begin_id, *examples.targets[alike.places[place]]
+        worth.update(dict.fromkeys(_phrases(target), WEIGHT * float(alike.likeness[place]) ** 0.5))
     return worth
 
 
@@ -40,5 +40,4 @@ def support(target: Ids, worth: Mapping[Phrase, float]) -> float:
 
 def _phrases(ids: Sequence[int]) -> Iterator[Phrase]:
     for length in LENGTHS:
-        for start in range(len(ids) - length + 1):
-            yield tuple(ids[start : start + length])
+        yield from zip(*(ids[start:] for start in range(length)), strict=False)
