@@ -2,7 +2,9 @@
 
 import gzip
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +12,7 @@ RECIPE = Path(__file__).parents[1] / "recipes" / "tatoeba"
 sys.path.insert(0, str(RECIPE))
 
 import more_pairs  # noqa: E402
+import nearest  # noqa: E402
 import split  # noqa: E402
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "tatoeba-fr-en"
@@ -119,3 +122,33 @@ def test_what_is_translated_already_is_not_translated_again(tmp_path: Path, monk
     ways = ["--from", "en", "--to", "fr", "--model", "F", "--ensemble", "B"]
     assert asked == [["translate", "--no-guards", *ways, *files]]
     assert more_pairs.lines_of(tmp_path / "new.en") == ["Go.", "Who?"]
+
+
+# What a model found, and what people wrote
+
+
+def test_of_what_was_found_the_one_most_like_what_people_wrote_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tired, rain = "You are very tired tonight.", "It rains."
+    people = ["Tu es très las.", "Vous êtes bien fatigué ce soir.", "Vous êtes très fatigué ce soir."]
+    found = {
+        tired: ["Toi fatigué.", "Tu es très las.", "Vous êtes très fatigué ce soir."],
+        rain: ["Il neige.", "Il neige !"],
+    }
+
+    class FakeTranslator:
+        def stream(self, texts: Iterable[str], **options: object) -> Iterator[SimpleNamespace]:
+            assert options == {"alternatives": 5, "guards": False, "split_sentences": False}
+            return (SimpleNamespace(text=found[text][0], alternatives=tuple(found[text][1:])) for text in texts)
+
+    write_tsv(tmp_path / "fr-en" / "train.tsv.gz", [("Il pleut.", rain), *((french, tired) for french in people)])
+    monkeypatch.setattr(nearest, "load", lambda name: FakeTranslator())
+    arguments = ["--corpus", str(tmp_path / "fr-en"), "--forward", "F", "--output", str(tmp_path / "more")]
+    monkeypatch.setattr(sys, "argv", ["nearest.py", *arguments])
+    nearest.main()
+    assert more_pairs.lines_of(tmp_path / "more" / "nearest.tsv") == [
+        f"{rain}\tIl neige.",
+        f"{tired}\tVous êtes très fatigué ce soir.",  # another wrote much the same
+    ]
+    assert capsys.readouterr().out == "nearest: 2 pairs\n"
