@@ -15,6 +15,7 @@ import uvicorn
 
 from dragoman.serve import supervisor as supervisor_module
 from dragoman.serve import worker
+from dragoman.serve.settings import Settings
 from dragoman.serve.supervisor import HUNG_SECONDS, Heartbeats, Supervisor
 
 
@@ -183,8 +184,7 @@ def test_whatever_goes_wrong_the_old_models_stay(
         raise RuntimeError("out of memory")
 
     monkeypatch.setattr(worker.Models, "load", load)
-    settings = SimpleNamespace(api_keys=None, model=(), compute_type="int8", threads=1)
-    service: Any = SimpleNamespace(settings=settings, log=SimpleNamespace(reopen=lambda: None), models="old")
+    service: Any = SimpleNamespace(settings=Settings(), log=SimpleNamespace(reopen=lambda: None), models="old")
     with caplog.at_level(logging.ERROR):
         asyncio.run(worker._reload(service))
     assert service.models == "old"
