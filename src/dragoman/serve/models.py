@@ -16,12 +16,11 @@ from dragoman.recipe import CorpusConfig
 from dragoman.serve.refusal import Refusal
 from dragoman.text.corpus import corpus_languages, corpus_of
 from dragoman.text.language_names import name_of
-from dragoman.text.languages import matching_direction
 from dragoman.translator import Glossary, SentenceTranslation, Translation, Translator
 from dragoman.translator import Settings as TranslatorSettings
 from dragoman.translator.drafts import Scribe
 from dragoman.translator.markup import Markup
-from dragoman.translator.memory import read_memories
+from dragoman.translator.memory import can_use, read_memories
 from dragoman.translator.prepare import Prepared, prepare
 from dragoman.translator.translator import assemble
 
@@ -118,10 +117,9 @@ class Models:
         corpora = [corpus_of(one) for one in memory]
         models = cls([Model(folder, compute_type, threads, corpora) for folder in find_models(names)])
         for corpus in corpora:
-            told = corpus_languages(corpus)
-            if not any(matching_direction(models.directions, *languages) for languages in (told, told[::-1])):
-                pairs = ", ".join(map("-".join, models.directions))
-                raise ConfigError(f"{corpus.path} is {'-'.join(told)}, this server translates {pairs}: leave it out")
+            if not can_use(corpus, models.directions):
+                told, pairs = "-".join(corpus_languages(corpus)), ", ".join(map("-".join, models.directions))
+                raise ConfigError(f"{corpus.path} is {told}, this server translates {pairs}: leave it out")
         return models
 
     @property

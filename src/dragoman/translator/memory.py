@@ -42,16 +42,21 @@ def read_memories(
     sources: list[Sequence[int]] = []
     targets: list[Sequence[int]] = []
     for corpus in corpora:
-        told = corpus_languages(corpus)
-        if told == UNKNOWN:
+        if corpus_languages(corpus) == UNKNOWN:
             raise ConfigError(
                 f"{name_of(corpus.path)} does not tell its languages: give a file whose name does, as memory.fr-en.tsv"
             )
-        if any(matching_direction(directions, *languages) for languages in (told, told[::-1])):
+        if can_use(corpus, directions):
             examples = read_memory(corpus, tokenizer, directions, max_length)
             sources += examples.sources
             targets += examples.targets
     return Examples(sources, targets) if sources else None
+
+
+def can_use(corpus: CorpusConfig, directions: Sequence[tuple[str, str]]) -> bool:
+    """Whether one of these directions is that of the corpus, or the other way round."""
+    told = corpus_languages(corpus)
+    return any(matching_direction(directions, *languages) for languages in (told, told[::-1]))
 
 
 def _ways(corpus: CorpusConfig, directions: Sequence[tuple[str, str]]) -> list[tuple[str, bool]]:
