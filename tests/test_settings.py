@@ -254,6 +254,7 @@ def test_every_setting_of_a_recipe_has_a_default_and_a_sentence_of_help() -> Non
         "epsilon",
         "beta1",
         "embedding_rate",
+        "distillation",
         "licence",
         "attribution",
         "limits",

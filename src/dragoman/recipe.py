@@ -105,6 +105,7 @@ class TrainConfig:
     )
     average: int = option(1, "checkpoints, the last ones at validations, that are averaged into the final model")
     r_drop: float = option(0.0, "weight of R-Drop's agreement between two dropout passes; 0 is off")
+    distillation: float = fact(0.5, "share of what --teacher thinks, beside what people wrote")
     precision: Literal["auto", "float32", "bfloat16"] = option("auto", "auto lowers it where hardware gains")
     compile: Literal["auto", "on", "off"] = option("auto", "torch.compile; auto measures at start whether it pays")
     lora: int = option(0, "rank of low-rank adapters for fine-tuning, merged on save; 0 trains every weight")
@@ -119,8 +120,9 @@ class TrainConfig:
         for name in ("learning_rate", "embedding_rate", "weight_decay", "clip_norm", "max_steps", "max_epochs",
                      "validate_steps", "save_seconds", "patience", "r_drop", "lora", "seed"):  # fmt: skip
             at_least(0, name, getattr(self, name))
-        if not 0 <= self.decay_share <= 1:
-            raise ConfigError(f"decay_share is {self.decay_share}, expected a share from 0 to 1")
+        for name in ("decay_share", "distillation"):
+            if not 0 <= (value := getattr(self, name)) <= 1:
+                raise ConfigError(f"{name} is {value}, expected a share from 0 to 1")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -312,6 +312,16 @@ def test_help_tells_every_setting(run: Run) -> None:
         (["--resume", "--both-ways"], "--both-ways is of a new run, and --resume goes on"),
         (["--resume", "--strict"], "--strict is of a new run, and --resume goes on"),
         (["--from", "fr", "--to", "en"], "--from names the languages of CORPUS: name one"),
+        (
+            ["good.tsv", "--init", "m", "--set", "tokenizer.vocab_size=400"],
+            "--set tokenizer.vocab_size would be other pieces than --init has",
+        ),
+        (
+            ["good.tsv", "--teacher", "m", "--set", "tokenizer.kind=unigram"],
+            "--set tokenizer.kind would be other pieces than --teacher has",
+        ),
+        (["good.tsv", "--set", "train.distillation=0.3"], "train.distillation is the share of what a teacher thinks"),
+        (["good.tsv", "--teacher", "missing"], "there is no model at missing"),
         (["good.tsv", "--lora", "2"], "--lora fine-tunes a model that has learned: name it with --init"),
         (["good.tsv", "--from", "fr"], "--from and --to go together: the languages of the two sides"),
         (["good.tsv", "--to", "fr"], "--from and --to go together: the languages of the two sides"),

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dragoman.train import loss as loss_module
-from dragoman.train.loss import Loss, agreeing_loss, chunked_loss, smoothed_loss
+from dragoman.train.loss import Lesson, Loss, agreeing_loss, chunked_loss, smoothed_loss, taught_loss
 
 ROWS, D_MODEL, VOCABULARY = 13, 7, 17
 with_and_without_bias = pytest.mark.parametrize("bias", [False, True])
@@ -96,6 +96,50 @@ def test_in_chunks_of_any_size_two_passes_agree_as_the_whole_does(bias: bool, sm
     (3 * wanted).backward()
     for our_leaf, their_leaf in zip(ours, theirs, strict=True):
         torch.testing.assert_close(our_leaf.grad, their_leaf.grad, atol=1e-5, rtol=1e-5)
+
+
+def make_lesson(num_teachers: int) -> Lesson:
+    """What teachers of width 5 say of the case's rows; of every third they say nothing."""
+    generator = torch.Generator().manual_seed(11)
+
+    def drawn(*shape: int) -> list[Tensor]:
+        return [torch.randn(shape, generator=generator) for _ in range(num_teachers)]
+
+    share_N = torch.tensor([0.0 if row % 3 == 0 else 0.7 for row in range(ROWS)])
+    return Lesson(drawn(ROWS, 5), drawn(VOCABULARY, 5), drawn(VOCABULARY), share_N)
+
+
+@pytest.mark.parametrize("num_teachers", [1, 2])
+@every_chunk
+@every_smoothing
+@with_and_without_bias
+@pytest.mark.usefixtures("in_chunks")
+def test_in_chunks_of_any_size_teachers_are_heard_as_by_the_whole(
+    bias: bool, smoothing: float, rows: int, num_teachers: int
+) -> None:
+    lesson = make_lesson(num_teachers)
+    ours, target_N = case(bias)
+    theirs, _ = case(bias)
+    in_parts = chunked_loss(ours[0], ours[1], ours[2] if bias else None, target_N, smoothing, lesson=lesson)
+    logits_NV, taught_NV = F.linear(*theirs), lesson.probability(slice(None))
+    wanted = taught_loss(logits_NV, target_N, smoothing, taught_NV, lesson.share_N)
+    torch.testing.assert_close(in_parts.smoothed, wanted)
+    torch.testing.assert_close(in_parts.plain, F.cross_entropy(logits_NV, target_N, reduction="sum"))
+    (3 * in_parts.smoothed).backward()
+    (3 * wanted).backward()
+    for our_leaf, their_leaf in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(our_leaf.grad, their_leaf.grad, atol=1e-5, rtol=1e-5)
+
+
+@every_smoothing
+def test_a_share_of_nothing_is_the_loss_without_teachers_and_of_all_is_theirs_alone(smoothing: float) -> None:
+    (hidden_ND, weight_VD), target_N = case(bias=False)
+    logits_NV, taught_NV = hidden_ND @ weight_VD.T, make_lesson(1).probability(slice(None))
+    nothing, all_of_it = (
+        taught_loss(logits_NV, target_N, smoothing, taught_NV, torch.full((ROWS,), share)) for share in (0.0, 1.0)
+    )
+    torch.testing.assert_close(nothing, smoothed_loss(logits_NV, target_N, smoothing))
+    torch.testing.assert_close(all_of_it, F.cross_entropy(logits_NV, taught_NV, reduction="sum"))
 
 
 @every_smoothing

@@ -46,6 +46,7 @@ class _HelpWithSettings(click.Command):
 @click.option("--plan", "plan_only", is_flag=True, help="Print the plan, with its reasons, and stop.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --output, from its last checkpoint.")
 @click.option("--init", metavar="MODEL", help="Go on from this model's weights, with its pieces (fine-tuning).")
+@click.option("--teacher", "teachers", multiple=True, metavar="MODEL", help="Learn what this model thinks, too.")
 @click.option("--lora", type=int, metavar="RANK", help="Fine-tune low-rank adapters only; merged when saved.")
 @click.option("--shard", is_flag=True, help="Split the model over torchrun's ranks (FSDP2).")
 @click.option("--seed", type=int, help="Of everything that is drawn.")
@@ -72,6 +73,7 @@ def command(**options: Any) -> None:
         keep_shape=_has_shape(options),
         asked=_asked(options),
         init=options["init"] or "",
+        teachers=options["teachers"],
         strict=options["strict"],
         tensorboard=options["tensorboard"],
     )
@@ -115,6 +117,8 @@ def _recipe(options: dict[str, Any]) -> Recipe:
         refuse_idle({"--from": languages}, "names the languages of CORPUS: name one (in a recipe, languages = 'fr-en')")
     if options["init"]:
         _refuse_another_shape(options)
+    if options["init"] or options["teachers"]:
+        _refuse_other_pieces(options)
     if options["resume"] and not (given or options["source"] or options["recipe_path"]):
         refuse_idle(
             {
@@ -191,15 +195,19 @@ def _asked(options: dict[str, Any]) -> tuple[str, ...]:
 
 def _refuse_another_shape(options: dict[str, Any]) -> None:
     """With --init shape and pieces are that model's; only what is dropped out may be another."""
-    idle = [
-        key
-        for key in _assigned(options["assignments"])
-        if (key.startswith("model.") and not key.endswith("dropout"))
-        or key in ("tokenizer.kind", "tokenizer.vocab_size", "tokenizer.lowercase")
-    ]
+    shapes = [k for k in _assigned(options["assignments"]) if k.startswith("model.") and not k.endswith("dropout")]
     refuse_idle(
-        {"--preset": options["preset"], **{f"--set {key}": True for key in idle}},
+        {"--preset": options["preset"], **{f"--set {key}": True for key in shapes}},
         "would be another model than --init names, which has its shape and pieces already: leave it out",
+    )
+
+
+def _refuse_other_pieces(options: dict[str, Any]) -> None:
+    """A model that goes on from another has its pieces, and a student those of its first teacher."""
+    kinds = ("tokenizer.kind", "tokenizer.vocab_size", "tokenizer.lowercase")
+    refuse_idle(
+        {f"--set {key}": True for key in _assigned(options["assignments"]) if key in kinds},
+        f"would be other pieces than {'--init' if options['init'] else '--teacher'} has, which are kept: leave it out",
     )
 
 

@@ -60,8 +60,10 @@ class Finisher:
         self.known_words = known_words
         self.base = Bundle.open(find(request.init)).scorecard if request.init else {}
         own = self._described_data()  # at once, as files may be gone or changed when the model is written
+        learned = [self.base, *(Bundle.open(find(name)).scorecard for name in request.teachers)]
         known = {one["sha256"] for one in own}
-        self.data = [*(one for one in self.base.get("data", []) if one.get("sha256") not in known), *own]
+        told = [one for card in learned for one in card.get("data", []) if one.get("sha256") not in known]
+        self.data = [*(one for place, one in enumerate(told) if one not in told[:place]), *own]
 
     def keep(self, metrics: Mapping[str, Any], progress: Progress) -> None:
         """Write the weights that were just validated, and were better than all before."""

@@ -7,8 +7,13 @@ summed over pieces; the caller divides by the step's number of target pieces, ac
 R-Drop (Liang et al.) makes two passes with different dropout, and asks what they say of a piece, p and q, to agree:
 
     loss = (loss of p + loss of q) / 2 + r_drop * (KL(p || q) + KL(q || p)) / 4
+
+Distillation has q go a share of the way to what teachers think, in the mean:
+
+    q = (1 - share) * q + share * mean of the teachers' p
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +41,32 @@ def agreeing_loss(logits_PNV: Tensor, target_N: Tensor, smoothing: float, r_drop
     return both / 2 + r_drop * divergences / 4
 
 
+def taught_loss(logits_NV: Tensor, target_N: Tensor, smoothing: float, taught_NV: Tensor, share_N: Tensor) -> Tensor:
+    """The specification of distillation: of the teachers' probabilities `taught_NV` each row has a share of its own."""
+    log_probability_NV = logits_NV.float().log_softmax(dim=-1)
+    target_NV = torch.full_like(log_probability_NV, smoothing / logits_NV.shape[1])
+    target_NV.scatter_add_(1, target_N[:, None], target_NV.new_full((len(target_N), 1), 1 - smoothing))
+    return -(target_NV.lerp(taught_NV, share_N[:, None]) * log_probability_NV).sum()
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What teachers have to say of the rows: of each its hidden vectors and output layer, in the student's pieces."""
+
+    hidden: Sequence[Tensor]
+    weight: Sequence[Tensor]
+    bias: Sequence[Tensor]
+    share_N: Tensor
+
+    def probability(self, chunk: slice) -> Tensor:
+        """The mean of the teachers' probabilities (N, V) for some rows."""
+        each = [
+            F.linear(hidden_ND[chunk], weight_VD, bias_V).float().softmax(dim=-1)
+            for hidden_ND, weight_VD, bias_V in zip(self.hidden, self.weight, self.bias, strict=True)
+        ]
+        return sum(each[1:], each[0]).div_(len(each))
+
+
 @dataclass(frozen=True)
 class Loss:
     """Summed over the batch's real target pieces: what is trained on, and the plain cross-entropy (for perplexity)."""
@@ -45,15 +76,23 @@ class Loss:
 
 
 def chunked_loss(
-    hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float, r_drop: float = 0.0
+    hidden_ND: Tensor,
+    weight_VD: Tensor,
+    bias_V: Tensor | None,
+    target_N: Tensor,
+    smoothing: float,
+    r_drop: float = 0.0,
+    lesson: Lesson | None = None,
 ) -> Loss:
     """`smoothed_loss(hidden W^T + b)`, a few rows at a time; gradients are made on the way, so no logits are kept.
 
-    With `r_drop`, `hidden_ND` has all rows of the one pass and then all of the other, and it is `agreeing_loss`.
+    With `r_drop`, `hidden_ND` has all rows of the one pass and then all of the other, and it is `agreeing_loss`; with
+    a `lesson` it is `taught_loss`. There is no such thing as both.
     """
+    assert not (r_drop and lesson)
     bias = weight_VD.new_zeros(0) if bias_V is None else bias_V
     wanted = torch.is_grad_enabled()  # inside the function it never is
-    smoothed, plain = _ChunkedLoss.apply(hidden_ND, weight_VD, bias, target_N, smoothing, r_drop, wanted)  # type: ignore[no-untyped-call]
+    smoothed, plain = _ChunkedLoss.apply(hidden_ND, weight_VD, bias, target_N, smoothing, r_drop, lesson, wanted)  # type: ignore[no-untyped-call]
     return Loss(smoothed, plain)
 
 
@@ -101,6 +140,20 @@ def _judge_agreeing(logits_NV: Tensor, target_N: Tensor, smoothing: float, r_dro
     return _Judged(judged.smoothed / 2 + r_drop / 4 * divergences, judged.plain / 2, judged.gradient_NV)
 
 
+def _judge_taught(
+    logits_NV: Tensor, target_N: Tensor, smoothing: float, taught_NV: Tensor, share_N1: Tensor, wanted: bool
+) -> _Judged:
+    """What the target lacks of the teachers' is added to loss and gradient: the softmax' sum is the same for both."""
+    target_N1, num_pieces = target_N[:, None], logits_NV.shape[1]
+    expected_N1 = (1 - smoothing) * logits_NV.gather(1, target_N1) + smoothing * logits_NV.mean(dim=-1, keepdim=True)
+    more_N1 = expected_N1 - (taught_NV * logits_NV).sum(dim=-1, keepdim=True)
+    judged = _judge(logits_NV, target_N, smoothing, wanted)
+    if wanted:
+        judged.gradient_NV.addcmul_(taught_NV, share_N1, value=-1).add_(share_N1, alpha=smoothing / num_pieces)
+        judged.gradient_NV.scatter_add_(1, target_N1, share_N1 * (1 - smoothing))
+    return _Judged(judged.smoothed + (share_N1 * more_N1).sum(), judged.plain, judged.gradient_NV)
+
+
 class _ChunkedLoss(torch.autograd.Function):
     """Loss and gradients in one pass over the rows."""
 
@@ -113,6 +166,7 @@ class _ChunkedLoss(torch.autograd.Function):
         target_N: Tensor,
         smoothing: float,
         r_drop: float,
+        lesson: Lesson | None,
         wanted: bool,
     ) -> tuple[Tensor, Tensor]:
         passes = 2 if r_drop else 1
@@ -133,6 +187,9 @@ class _ChunkedLoss(torch.autograd.Function):
             logits_NV = F.linear(rows_ND, low_VD, low_bias_V).float()
             if r_drop:
                 judged = _judge_agreeing(logits_NV, target_N[chunk], smoothing, r_drop, training)
+            elif lesson:
+                taught_NV, share_N1 = lesson.probability(chunk), lesson.share_N[chunk, None]
+                judged = _judge_taught(logits_NV, target_N[chunk], smoothing, taught_NV, share_N1, training)
             else:
                 judged = _judge(logits_NV, target_N[chunk], smoothing, training)
             smoothed += judged.smoothed
@@ -156,4 +213,5 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         hidden_gradient_ND, weight_gradient_VD, bias_gradient_V = ctx.saved_tensors
         scale = gradients[0]
-        return hidden_gradient_ND * scale, weight_gradient_VD * scale, bias_gradient_V * scale, None, None, None, None
+        scaled = (gradient * scale for gradient in (hidden_gradient_ND, weight_gradient_VD, bias_gradient_V))
+        return *scaled, None, None, None, None, None

@@ -1,11 +1,13 @@
 """What is minimised: one module around a model, so that DDP and FSDP see one forward pass from ids to loss."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from dragoman.train.loss import Loss, chunked_loss
+from dragoman.train.teacher import Teacher, lesson
 
 
 class Trainable(Protocol):
@@ -31,6 +33,8 @@ class Objective(nn.Module):
         smoothing: float,
         r_drop: float = 0.0,
         precision: torch.dtype = torch.float32,
+        teachers: Sequence[Teacher] = (),
+        distillation: float = 0.0,
     ) -> None:
         super().__init__()
         self.model = model
@@ -38,6 +42,8 @@ class Objective(nn.Module):
         self.smoothing = smoothing
         self.r_drop = r_drop
         self.precision = precision
+        self.teachers = teachers  # no modules, so nobody trains, shards or synchronises them
+        self.distillation = distillation
 
     def forward(self, source_BS: Tensor, target_in_BT: Tensor, target_out_BT: Tensor) -> Loss:
         model: Trainable = self.model  # type: ignore[assignment]
@@ -50,4 +56,7 @@ class Objective(nn.Module):
             real_N = torch.cat((real_N, real_N + target_out_BT.numel()))
         with torch.autocast(source_BS.device.type, self.precision, enabled=self.precision != torch.float32):
             hidden_ND = model.hidden(source_BS, target_in_BT).flatten(0, 1).index_select(0, real_N).to(self.precision)
-        return chunked_loss(hidden_ND, model.output_weight_VD, model.output_bias_V, target_N, self.smoothing, r_drop)
+            taught = lesson(self.teachers if self.training else (), source_BS, target_in_BT, real_N, self.distillation)
+        return chunked_loss(
+            hidden_ND, model.output_weight_VD, model.output_bias_V, target_N, self.smoothing, r_drop, taught
+        )

@@ -39,6 +39,7 @@ class Request:
     keep_shape: bool = False
     asked: tuple[str, ...] = ()
     init: str = ""
+    teachers: tuple[str, ...] = ()
     strict: bool = False
     tensorboard: bool = False
     command: str = field(default_factory=lambda: shlex.join(["dragoman", *sys.argv[1:]]))
@@ -113,6 +114,7 @@ class RunFile:
         values = {
             "asked": to_mapping(request.recipe),
             "init": request.init,
+            "teachers": list(request.teachers),
             "budget_seconds": request.budget_seconds,
             "data": content_hash(request.recipe.data.train),
             "command": request.command,
@@ -169,6 +171,7 @@ class RunFile:
             output=request.output,
             budget_seconds=float(values["budget_seconds"]),
             init=values["init"],
+            teachers=tuple(values.get("teachers", ())),
             keep_shape=True,
             tensorboard=request.tensorboard,
             command=values.get("command") or request.command,
@@ -187,6 +190,7 @@ class RunFile:
         for name, now, then in (
             ("--budget", request.budget_seconds, values["budget_seconds"]),
             ("--init", request.init, values["init"]),
+            ("--teacher", list(request.teachers), values.get("teachers", [])),
         ):
             if now and now != then:
                 raise TrainingError(

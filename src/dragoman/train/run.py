@@ -20,13 +20,14 @@ from dragoman.bundle import Bundle, find
 from dragoman.bundle.folder import CONFIG
 from dragoman.errors import ConfigError, DataError, DragomanError, TrainingError
 from dragoman.model.build import TranslationModel, build_model
-from dragoman.recipe import CorpusConfig, Recipe, SearchConfig, TrainConfig
+from dragoman.recipe import Recipe, TrainConfig
 from dragoman.settings import fill, to_mapping
-from dragoman.text.corpus import corpus_languages, spool
+from dragoman.text.corpus import spool
 from dragoman.text.diagnosis import counted
 from dragoman.text.doctor import examine
-from dragoman.text.languages import UNKNOWN
+from dragoman.text.tokenizer import Tokenizer
 from dragoman.train import checkpoint, hardware
+from dragoman.train.base import check_teaching, find_teachers, initial_recipe, pieces_of
 from dragoman.train.checkpoint import Progress
 from dragoman.train.distributed import World, check_shard, distribute, join_world, leave_world
 from dragoman.train.feed import PairFeed, to_tensors
@@ -96,10 +97,11 @@ def _look_and_plan(request: Request, folder: Path, journal: Journal, world: Worl
         raise TrainingError("no corpus to train on: name a TSV, TMX or JSON lines file, or --source and --target")
     if request.recipe.train.lora and not request.init:
         raise ConfigError("--lora fine-tunes a model that has learned: name it with --init, or leave out --lora")
+    check_teaching(request)
     corpora = tuple(spool(corpus, folder) if corpus.path == "-" else corpus for corpus in data.train)
     request = replace(request, recipe=replace(request.recipe, data=replace(data, train=corpora)))
     base = Bundle.open(find(request.init)) if request.init else None
-    recipe = _initial_recipe(request, base)
+    recipe = initial_recipe(request, base)
     data = recipe.data
     diagnosis = examine(data.train, data.valid, data.test, max_pieces=recipe.model.max_length, max_ratio=data.max_ratio)
     size = size_of(diagnosis, both_ways=any(corpus.both_ways for corpus in data.train))
@@ -117,44 +119,16 @@ def _look_and_plan(request: Request, folder: Path, journal: Journal, world: Worl
         budget_seconds=request.budget_seconds,
         keep_shape=request.keep_shape or bool(request.init),
         asked=request.asked,
-        vocab_size=base.tokenizer.target_side.vocab_size if base else 0,
+        vocab_size=pieces.target_side.vocab_size if (pieces := pieces_of(request)) else 0,
     )
     journal.tell_plan(plan)
     return request, plan
 
 
-def _initial_recipe(request: Request, base: Bundle | None) -> Recipe:
-    """With --init the shape is that of the model that is gone on from, and what that was validated on is watched."""
-    recipe = request.recipe
-    if base is None:
-        return recipe
-    dropouts = {name: getattr(recipe.model, name) for name in ("dropout", "attention_dropout", "activation_dropout")}
-    left_behind = [(path, path.name.split(".")[1]) for path in sorted((base.path / "run").glob("valid.*.tsv"))]
-    watch = recipe.data.watch or tuple(CorpusConfig(path=str(path), languages=pair) for path, pair in left_behind)
-    train, valid, test = (
-        tuple(_speaking(corpus, base) for corpus in of)
-        for of in (recipe.data.train, recipe.data.valid, recipe.data.test)
-    )
-    data = replace(recipe.data, train=train, valid=valid, test=test, watch=watch)
-    search = base.search if recipe.search == SearchConfig() else recipe.search
-    # What has been learned is not to be unlearned: its embeddings go no faster than the rest.
-    slower = replace(recipe.train, embedding_rate=recipe.train.embedding_rate or 1.0)
-    return replace(recipe, model=replace(base.model_config, **dropouts), data=data, search=search, train=slower)
-
-
-def _speaking(corpus: CorpusConfig, base: Bundle) -> CorpusConfig:
-    """A corpus that tells no languages has those of the model that is gone on from."""
-    if corpus_languages(corpus) != UNKNOWN:
-        return corpus
-    if len(base.directions) > 1:
-        raise ConfigError(f"{base.path} knows {', '.join(base.directions)}: say which with --from and --to")
-    return replace(corpus, languages=base.directions[0])
-
-
 def _run(request: Request, plan: Plan, world: World, journal: Journal, started: float) -> TrainingResult:
     recipe, folder, asked = plan.recipe, request.output / "run", request.recipe.train
     base = Bundle.open(find(request.init)) if request.init else None
-    prepared = _prepared_by_one_first(recipe, folder, base, world, journal)
+    prepared = _prepared_by_one_first(recipe, folder, pieces_of(request), world, journal)
     recipe = replace(recipe, model=replace(recipe.model, vocab_size=prepared.tokenizer.target_side.vocab_size))
     found = checkpoint.latest(folder)
     model = _make_model(recipe, base).to(world.device)
@@ -163,7 +137,13 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
         _make_neighbours(model, prepared, recipe, world)
     precision = hardware.choose_precision(recipe.train, world.device)
     objective = Objective(
-        model, prepared.tokenizer.padding_id, recipe.train.label_smoothing, recipe.train.r_drop, precision
+        model,
+        prepared.tokenizer.padding_id,
+        recipe.train.label_smoothing,
+        recipe.train.r_drop,
+        precision,
+        find_teachers(request, prepared.tokenizer, prepared.directions, world.device),
+        recipe.train.distillation,
     )
     feed = PairFeed(prepared.train, prepared.tokenizer, recipe, world.size)
     compiled = _compile_if_it_pays(recipe, plan, objective, feed, world, journal, folder / "compiled")
@@ -215,12 +195,12 @@ def _run(request: Request, plan: Plan, world: World, journal: Journal, started: 
 
 
 def _prepared_by_one_first(
-    recipe: Recipe, folder: Path, base: Bundle | None, world: World, journal: Journal
+    recipe: Recipe, folder: Path, pieces: Tokenizer | None, world: World, journal: Journal
 ) -> Prepared:
     """One process of a machine does the work and the others find it done."""
 
     def work() -> Prepared:
-        return prepare(recipe, folder, tokenizer=base.tokenizer if base else None, say=journal.say)
+        return prepare(recipe, folder, tokenizer=pieces, say=journal.say)
 
     if world.is_first_here:
         prepared = work()
