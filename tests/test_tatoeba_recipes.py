@@ -75,8 +75,9 @@ def test_the_sets_that_models_were_trained_and_tested_on_come_out() -> None:
 # Further pairs
 
 
+@pytest.mark.parametrize("only", ["back", "forward", "new", None])
 def test_further_pairs_are_new_come_back_and_meet_nothing_that_is_held_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only: str | None
 ) -> None:
     corpus, english = tmp_path / "fr-en", tmp_path / "de-en"
     write_tsv(corpus / "train.tsv.gz", [("Va !", "Go."), ("Qui ?", "Who?"), ("Toi.", "You.")])
@@ -98,13 +99,16 @@ def test_further_pairs_are_new_come_back_and_meet_nothing_that_is_held_out(
     )
     out = tmp_path / "more"
     arguments = ["--corpus", str(corpus), "--english", str(english), "--output", str(out)]
+    arguments += ["--only", only] if only else []
     monkeypatch.setattr(sys, "argv", ["more_pairs.py", "--forward", "F", "--backward", "B", *arguments])
     more_pairs.main()
-    assert {path.name: more_pairs.lines_of(path) for path in out.iterdir()} == {
-        "back.tsv": ["Go away.\tVa !", "Who is it?\tQui ?"],
-        "forward.tsv": ["Go.\tPars.", "Who?\tQui est-ce ?", "You.\tVous."],
-        "new.tsv": ["Good day.\tBonne journée."],
+    expected = {
+        "back": ["Go away.\tVa !", "Who is it?\tQui ?"],
+        "forward": ["Go.\tPars.", "Who?\tQui est-ce ?", "You.\tVous."],
+        "new": ["Good day.\tBonne journée."],
     }
+    made = {path.stem: more_pairs.lines_of(path) for path in out.iterdir()}
+    assert made == (expected if only is None else {only: expected[only]})
 
 
 def test_what_is_translated_already_is_not_translated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,11 +134,12 @@ def test_what_is_translated_already_is_not_translated_again(tmp_path: Path, monk
 def test_of_what_was_found_the_one_most_like_what_people_wrote_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tired, rain = "You are very tired tonight.", "It rains."
+    tired, rain, sun = "You are very tired tonight.", "It rains.", "It shines."
     people = ["Tu es très las.", "Vous êtes bien fatigué ce soir.", "Vous êtes très fatigué ce soir."]
     found = {
         tired: ["Toi fatigué.", "Tu es très las.", "Vous êtes très fatigué ce soir."],
         rain: ["Il neige.", "Il neige !"],
+        sun: ["Oui."],  # which is held out
     }
 
     class FakeTranslator:
@@ -142,7 +147,9 @@ def test_of_what_was_found_the_one_most_like_what_people_wrote_is_kept(
             assert options == {"alternatives": 5, "guards": False, "split_sentences": False}
             return (SimpleNamespace(text=found[text][0], alternatives=tuple(found[text][1:])) for text in texts)
 
-    write_tsv(tmp_path / "fr-en" / "train.tsv.gz", [("Il pleut.", rain), *((french, tired) for french in people)])
+    train = [("Il pleut.", rain), ("Il brille.", sun), *((french, tired) for french in people)]
+    for name, held in (("train", train), ("valid", [("Non.", "No.")]), ("test", [("Oui !", "Yes!")])):
+        write_tsv(tmp_path / "fr-en" / f"{name}.tsv.gz", held)
     monkeypatch.setattr(nearest, "load", lambda name: FakeTranslator())
     arguments = ["--corpus", str(tmp_path / "fr-en"), "--forward", "F", "--output", str(tmp_path / "more")]
     monkeypatch.setattr(sys, "argv", ["nearest.py", *arguments])

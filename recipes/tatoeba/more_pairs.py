@@ -32,6 +32,11 @@ def pairs(path: Path) -> list[tuple[str, str]]:
         return [(row[0], row[1]) for row in rows]
 
 
+def sentences_of(*corpora: Iterable[tuple[str, str]]) -> set[str]:
+    """All that stands on either side, without case and punctuation."""
+    return {bare(sentence) for corpus in corpora for pair in corpus for sentence in pair}
+
+
 def lines_of(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split("\n")[:-1]
 
@@ -59,13 +64,14 @@ def main() -> None:
     parser.add_argument("--forward", required=True, help="the English-French model")
     parser.add_argument("--backward", required=True, help="the French-English model, which goes both ways")
     parser.add_argument("--output", type=Path, required=True, help="a folder for the pairs")
+    parser.add_argument("--only", choices=("back", "forward", "new"), help="make these alone")
     arguments = parser.parse_args()
     folder, forward, backward = arguments.output, arguments.forward, arguments.backward
     folder.mkdir(parents=True, exist_ok=True)
 
     train, valid, test = (pairs(arguments.corpus / f"{name}.tsv.gz") for name in ("train", "valid", "test"))
     french, english = (list(dict.fromkeys(side)) for side in zip(*train, strict=True))
-    held_out = {bare(sentence) for pair in (*valid, *test) for sentence in pair}
+    held_out = sentences_of(valid, test)
     met = held_out.union(map(bare, english))
     others = dict.fromkeys(sentence for _, sentence in pairs(arguments.english / "train.tsv.gz"))
     new = [sentence for sentence in others if bare(sentence) not in met]
@@ -76,8 +82,12 @@ def main() -> None:
         write_lines(folder / f"{name}.tsv", map("\t".join, made))
         print(f"{name}: {len(made):,} pairs")
 
-    keep("back", translate(folder, "back", french, "fr-en", backward), french)
-    keep("forward", english, translate(folder, "forward", english, "en-fr", forward))
+    if arguments.only in (None, "back"):
+        keep("back", translate(folder, "back", french, "fr-en", backward), french)
+    if arguments.only in (None, "forward"):
+        keep("forward", english, translate(folder, "forward", english, "en-fr", forward))
+    if arguments.only in ("back", "forward"):
+        return
     there = translate(folder, "new", new, "en-fr", forward, backward)
     back = translate(folder, "returned", there, "fr-en", backward)
     chrf = CHRF()

@@ -2,17 +2,18 @@
 
     python recipes/tatoeba/nearest.py --forward en-fr --output more
 
-writes nearest.tsv: a pair for each English sentence of the training set. A model that learns from it is told which of
-its own translations were the better ones (sequence-level interpolation, Kim and Rush 2016); where several people
-translated a sentence, by what they have in common.
+writes nearest.tsv: a pair for each English sentence of the training set, but for French that is held out by chance. A
+model that learns from it is told which of its own translations were the better ones (sequence-level interpolation, Kim
+and Rush 2016); where several people translated a sentence, by what they have in common.
 """
 
 import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from more_pairs import DATA, pairs, write_lines
+from more_pairs import DATA, pairs, sentences_of, write_lines
 from sacrebleu.metrics import BLEU
+from split import bare
 
 from dragoman import load
 
@@ -41,14 +42,16 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     references = by_english(pairs(arguments.corpus / "train.tsv.gz"))
+    held_out = sentences_of(pairs(arguments.corpus / "valid.tsv.gz"), pairs(arguments.corpus / "test.tsv.gz"))
     translator, bleu = load(arguments.forward), BLEU(effective_order=True)
     translations = translator.stream(references, alternatives=NUM_FOUND - 1, guards=False, split_sentences=False)
     rows = [
         (english, nearest([found.text, *found.alternatives], french[:MOST_REFERENCES], bleu))
         for (english, french), found in zip(references.items(), translations, strict=True)
     ]
-    write_lines(arguments.output / "nearest.tsv", map("\t".join, rows))
-    print(f"nearest: {len(rows):,} pairs")
+    kept = [pair for pair in rows if held_out.isdisjoint(map(bare, pair))]
+    write_lines(arguments.output / "nearest.tsv", map("\t".join, kept))
+    print(f"nearest: {len(kept):,} pairs")
 
 
 if __name__ == "__main__":
