@@ -1,9 +1,11 @@
 """`recipes/tatoeba/risk.py`: a model is told which of its translations were the better ones, and which the worse."""
 
+import gzip
 import json
 import random
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -29,6 +31,24 @@ def bundle(tmp_path: Path) -> Bundle:
 def batch_of(bundle: Bundle) -> risk.Rows:
     sources = bundle.tokenizer.ids_batch(one.english for one in FOUND)
     return risk.rows(FOUND, sources, bundle.tokenizer, random.Random(1))
+
+
+def test_what_a_model_finds_costs_more_the_less_people_wrote_it_and_is_found_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with gzip.open(tmp_path / "train.tsv.gz", "wt", encoding="utf-8") as file:
+        file.write("Va-t'en d'ici !\tGo away.\n")
+    found = SimpleNamespace(text="Pars !", alternatives=("Va-t'en d'ici !", "Va-t'en !", "Pars !"))
+    translator = SimpleNamespace(stream=lambda texts, **options: [found for _ in texts])
+    loaded: list[str] = []
+    monkeypatch.setattr(risk, "load", lambda name: loaded.append(name) or translator)
+    for _ in range(2):
+        (one,) = risk.find_translations("F", tmp_path, tmp_path / "more" / "found.jsonl")
+    assert loaded == ["F"]
+    assert (one.english, one.written) == ("Go away.", ["Va-t'en d'ici !"])
+    assert one.french == ["Pars !", "Va-t'en d'ici !", "Va-t'en !"]  # each once
+    assert one.costs[1] == pytest.approx(0)
+    assert one.costs[1] < one.costs[2] < one.costs[0] < 1
 
 
 def test_a_row_has_the_log_probability_that_the_model_gives_it(bundle: Bundle) -> None:

@@ -34,6 +34,7 @@ from dragoman import load
 from dragoman.bundle import Bundle, find
 from dragoman.bundle.card import model_card
 from dragoman.bundle.weights import state_to_weights
+from dragoman.cache import atomic_file
 from dragoman.model.build import build_model
 from dragoman.model.transformer import Transformer
 from dragoman.recipe import TrainConfig
@@ -83,7 +84,8 @@ def find_translations(model: str, corpus: Path, kept: Path) -> list[Found]:
             scores = [[bleu.sentence_score(one, [person]).score for person in people] for one in french]
             lines.append(json.dumps([english, french, [1 - sum(of) / len(of) / 100 for of in scores], people]))
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text("\n".join(lines), encoding="utf-8")
+        with atomic_file(kept) as file:
+            file.write_text("\n".join(lines), encoding="utf-8")
     return [Found(*json.loads(line)) for line in kept.read_text(encoding="utf-8").splitlines()]
 
 
@@ -193,7 +195,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--corpus", type=Path, default=DATA / "tatoeba-fr-en", help="French-English, three TSV files")
     parser.add_argument("--init", required=True, help="the English-French model to go on from")
-    parser.add_argument("--found", type=Path, default=Path("more/found.jsonl"), help="where translations are kept")
+    parser.add_argument(
+        "--found",
+        type=Path,
+        default=Path("more/found.jsonl"),
+        help="where what --init finds is kept, and read if it is there",
+    )
     parser.add_argument("--output", type=Path, required=True, help="the folder of the new model")
     parser.add_argument("--steps", type=int, default=170)
     parser.add_argument("--rate", type=float, default=0.0003)
