@@ -15,6 +15,10 @@ NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 NUM_STEPS = 4
 """A fifth step costs a small model some percent of its time, and brings the singular values hardly nearer to 1."""
 
+STACKED_CELLS = 2**18
+"""Of matrices that are made orthogonal in one go: sixteen of 128 by 128, which in bfloat16 takes a third of the time
+that they take one by one. From 256 by 256 on there is nothing to gain."""
+
 BOLDER = 5.0
 EMBEDDING_RATE = 3.0
 """Times the rate, for what Muon leaves to AdamW in a model that begins: most rows of an embedding are met seldom."""
@@ -76,8 +80,8 @@ class Muon(torch.optim.Optimizer):
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         for group in self.param_groups:
             matrices = [matrix for matrix in group["params"] if matrix.grad is not None]
-            updates = (block for matrix in matrices for block in _blocks(self._update(matrix, group["momentum"])))
-            directions = self._orthogonal(updates)
+            updates = [block for matrix in matrices for block in _blocks(self._update(matrix, group["momentum"]))]
+            directions = iter(self._orthogonal(updates))
             for matrix in matrices:
                 matrix.mul_(1 - group["lr"] * group["weight_decay"])
                 for block in _blocks(matrix):
@@ -93,20 +97,18 @@ class Muon(torch.optim.Optimizer):
         state["momentum"].lerp_(matrix.grad, 1 - momentum)
         return matrix.grad.lerp(state["momentum"], momentum)
 
-    def _orthogonal(self, blocks: Iterable[Tensor]) -> Iterator[Tensor]:
+    def _orthogonal(self, blocks: Sequence[Tensor]) -> list[Tensor]:
         """Each block made orthogonal; with several ranks each takes its turns, and all get all."""
+        directions = [torch.zeros_like(block) for block in blocks]
+        for turns in _alike(blocks, range(self.world.rank, len(blocks), self.world.size)):
+            stack_NHW = torch.stack([blocks[turn] for turn in turns])
+            for turn, direction in zip(turns, orthogonal(stack_NHW, self.num_steps, self.precision), strict=True):
+                directions[turn] = direction
         if self.world.size == 1:
-            yield from (orthogonal(block, self.num_steps, self.precision) for block in blocks)
-            return
-        mine_or_zero = [
-            orthogonal(block, self.num_steps, self.precision)
-            if turn % self.world.size == self.world.rank
-            else torch.zeros_like(block)
-            for turn, block in enumerate(blocks)
-        ]
-        everyones = self.world.sum(torch.cat([block.flatten() for block in mine_or_zero]))
-        parts = everyones.split([block.numel() for block in mine_or_zero])
-        yield from (part.view_as(block) for part, block in zip(parts, mine_or_zero, strict=True))
+            return directions
+        everyones = self.world.sum(torch.cat([direction.flatten() for direction in directions]))
+        parts = everyones.split([block.numel() for block in blocks])
+        return [part.view_as(block) for part, block in zip(parts, blocks, strict=True)]
 
 
 def _blocks(matrix: Tensor) -> Sequence[Tensor]:
@@ -115,17 +117,30 @@ def _blocks(matrix: Tensor) -> Sequence[Tensor]:
     return matrix.chunk(height // width if height % width == 0 else 1)
 
 
-def orthogonal(matrix: Tensor, num_steps: int, precision: torch.dtype = torch.float32) -> Tensor:
-    """U V^T, roughly, of matrix = U S V^T, by Newton-Schulz steps, whose products have this precision."""
+def _alike(blocks: Sequence[Tensor], turns: Iterable[int]) -> Iterator[Sequence[int]]:
+    """The turns of blocks of one shape together, a few at a time: small products are slow one by one."""
+    by_shape: dict[torch.Size, list[int]] = {}
+    for turn in turns:
+        by_shape.setdefault(blocks[turn].shape, []).append(turn)
+    for shape, alike in by_shape.items():
+        count = max(1, STACKED_CELLS // shape.numel())
+        yield from (alike[start : start + count] for start in range(0, len(alike), count))
+
+
+def orthogonal(matrices: Tensor, num_steps: int, precision: torch.dtype = torch.float32) -> Tensor:
+    """U V^T, roughly, of every matrix = U S V^T of (..., H, W), by Newton-Schulz steps, whose products have this
+    precision.
+    """
     a, b, c = NEWTON_SCHULZ
-    x = matrix.to(precision)
-    tall = x.shape[0] > x.shape[1]
-    x = x.T if tall else x
-    x = x / x.norm().clamp(min=1e-7)
+    x_NHW = matrices.to(precision).reshape(-1, *matrices.shape[-2:])
+    tall = x_NHW.shape[1] > x_NHW.shape[2]
+    x_NHW = x_NHW.mT if tall else x_NHW
+    x_NHW = x_NHW / x_NHW.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
     for _ in range(num_steps):
-        gram = x @ x.T
-        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
-    return (x.T if tall else x).to(matrix.dtype)
+        gram_NHH = x_NHW @ x_NHW.mT
+        polynomial_NHH = torch.baddbmm(gram_NHH, gram_NHH, gram_NHH, beta=b, alpha=c)
+        x_NHW = torch.baddbmm(x_NHW, polynomial_NHH, x_NHW, beta=a)
+    return (x_NHW.mT if tall else x_NHW).to(matrices.dtype).reshape(matrices.shape)
 
 
 def _groups(parameters: Sequence[Tensor], weight_decay: float, times: float) -> list[dict[str, Any]]:
