@@ -1,6 +1,5 @@
-"""`recipes/tatoeba/risk.py`: a model is told which of its translations were the better ones, and which the worse."""
+"""`recipes/risk.py`: a model is told which of its translations were the better ones, and which the worse."""
 
-import gzip
 import json
 import random
 import sys
@@ -11,9 +10,10 @@ import pytest
 import torch
 
 from dragoman.bundle import Bundle
+from dragoman.recipe import CorpusConfig
 from tiny_bundle import write_tiny_bundle
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "recipes" / "tatoeba"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "recipes"))
 
 import risk
 
@@ -29,24 +29,24 @@ def bundle(tmp_path: Path) -> Bundle:
 
 
 def batch_of(bundle: Bundle) -> risk.Rows:
-    sources = bundle.tokenizer.ids_batch(one.english for one in FOUND)
+    sources = bundle.tokenizer.ids_batch(one.source for one in FOUND)
     return risk.rows(FOUND, sources, bundle.tokenizer, random.Random(1))
 
 
 def test_what_a_model_finds_costs_more_the_less_people_wrote_it_and_is_found_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with gzip.open(tmp_path / "train.tsv.gz", "wt", encoding="utf-8") as file:
-        file.write("Va-t'en d'ici !\tGo away.\n")
+    corpus = CorpusConfig(path=str(tmp_path / "pairs.tsv"), swap=True)
+    Path(corpus.path).write_text("Va-t'en d'ici !\tGo away.\n", encoding="utf-8")
     found = SimpleNamespace(text="Pars !", alternatives=("Va-t'en d'ici !", "Va-t'en !", "Pars !"))
     translator = SimpleNamespace(stream=lambda texts, **options: [found for _ in texts])
     loaded: list[str] = []
     monkeypatch.setattr(risk, "load", lambda name: loaded.append(name) or translator)
     for _ in range(2):
-        (one,) = risk.find_translations("F", tmp_path, tmp_path / "more" / "found.jsonl")
+        (one,) = risk.find_translations("F", corpus, tmp_path / "more" / "found.jsonl")
     assert loaded == ["F"]
-    assert (one.english, one.written) == ("Go away.", ["Va-t'en d'ici !"])
-    assert one.french == ["Pars !", "Va-t'en d'ici !", "Va-t'en !"]  # each once
+    assert (one.source, one.written) == ("Go away.", ["Va-t'en d'ici !"])
+    assert one.translations == ["Pars !", "Va-t'en d'ici !", "Va-t'en !"]  # each once
     assert one.costs[1] == pytest.approx(0)
     assert one.costs[1] < one.costs[2] < one.costs[0] < 1
 
@@ -75,9 +75,10 @@ def test_training_lowers_the_risk_and_leaves_a_model_folder(
 ) -> None:
     found = tmp_path / "found.jsonl"
     found.write_text(
-        "\n".join(json.dumps([one.english, one.french, one.costs, one.written]) for one in FOUND), encoding="utf-8"
+        "\n".join(json.dumps([one.source, one.translations, one.costs, one.written]) for one in FOUND), encoding="utf-8"
     )
     paths = ["--init", str(bundle.path), "--found", str(found), "--output", str(tmp_path / "out")]
+    paths += ["--corpus", "its translations were found before"]
     monkeypatch.setattr(sys, "argv", ["risk.py", *paths, "--steps", "20", "--rate", "0.01", "--dropout", "0"])
     risk.main()
     batch = batch_of(bundle)

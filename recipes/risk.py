@@ -1,9 +1,13 @@
 """Minimum risk training (Shen et al. 2016): what a model finds for a sentence is made likelier the nearer it is to what
 people wrote, and less likely the farther.
 
-    python recipes/tatoeba/risk.py --init models/en-fr --output models/en-fr-risk
+    python recipes/risk.py --init models/mine --corpus pairs.tsv --output models/mine-risk
+    dragoman average models/mine models/mine-risk --output models/mean
 
-For each English sentence the model finds some translations, each with a cost, one less its sentence BLEU in the mean
+It goes on from a model that has learned from the same pairs, in one direction. The mean of both may be better than
+either.
+
+For each source sentence the model finds some translations, each with a cost, one less its sentence BLEU in the mean
 over what people wrote. Among these the model's own probabilities, made to sum to one, give an expected cost, the risk:
 
     risk = sum_k p_k cost_k,   p = softmax(sharpness * log-probability)
@@ -24,8 +28,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from more_pairs import DATA, pairs
-from nearest import MOST_REFERENCES, NUM_FOUND, by_english
 from sacrebleu.metrics import BLEU
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
@@ -37,12 +39,16 @@ from dragoman.bundle.weights import state_to_weights
 from dragoman.cache import atomic_file
 from dragoman.model.build import build_model
 from dragoman.model.transformer import Transformer
-from dragoman.recipe import TrainConfig
+from dragoman.recipe import CorpusConfig, TrainConfig
 from dragoman.text.batches import collate
+from dragoman.text.corpus import corpus_of, read_pairs
 from dragoman.text.tokenizer import Tokenizer
+from dragoman.train.hardware import choose_precision
 from dragoman.train.loss import CHUNK_CELLS
 from dragoman.train.optimizer import make_optimizers, set_learning_rate
 
+NUM_FOUND = 6
+MOST_REFERENCES = 6
 SHARPNESS = 0.5
 WRITTEN = 0.04
 """The share of the cross-entropy, a piece, of what people wrote, beside the risk, a sentence."""
@@ -54,8 +60,8 @@ WARMUP_STEPS = 10
 class Found:
     """A sentence, what was found for it with its costs, and what people wrote."""
 
-    english: str
-    french: list[str]
+    source: str
+    translations: list[str]
     costs: list[float]
     written: list[str]
 
@@ -72,29 +78,36 @@ class Rows:
     is_written_R: Tensor
 
 
-def find_translations(model: str, corpus: Path, kept: Path) -> list[Found]:
-    """What the model finds for the corpus' English; `kept`, and not found again."""
+def what_people_wrote(corpus: CorpusConfig) -> dict[str, list[str]]:
+    """Each source sentence's translations in the corpus."""
+    written: dict[str, list[str]] = {}
+    for pair in read_pairs(corpus):
+        written.setdefault(pair.source, []).append(pair.target)
+    return written
+
+
+def find_translations(model: str, corpus: CorpusConfig, kept: Path) -> list[Found]:
+    """What the model finds for the corpus' sources; `kept`, and not found again."""
     if not kept.exists():
-        references, bleu = by_english(pairs(corpus / "train.tsv.gz")), BLEU(effective_order=True)
-        translations = load(model).stream(references, alternatives=NUM_FOUND - 1, guards=False, split_sentences=False)
+        people, bleu = what_people_wrote(corpus), BLEU(effective_order=True)
+        stream = load(model).stream(people, alternatives=NUM_FOUND - 1, guards=False, split_sentences=False)
         lines = []
-        for (english, written), translation in zip(references.items(), translations, strict=True):
-            french = list(dict.fromkeys((translation.text, *translation.alternatives)))
-            people = written[:MOST_REFERENCES]
-            scores = [[bleu.sentence_score(one, [person]).score for person in people] for one in french]
-            lines.append(json.dumps([english, french, [1 - sum(of) / len(of) / 100 for of in scores], people]))
+        for (source, written), best in zip(people.items(), stream, strict=True):
+            found, references = list(dict.fromkeys((best.text, *best.alternatives))), written[:MOST_REFERENCES]
+            scores = [[bleu.sentence_score(one, [reference]).score for reference in references] for one in found]
+            lines.append(json.dumps([source, found, [1 - sum(of) / len(of) / 100 for of in scores], references]))
         kept.parent.mkdir(parents=True, exist_ok=True)
         with atomic_file(kept) as file:
             file.write_text("\n".join(lines), encoding="utf-8")
     return [Found(*json.loads(line)) for line in kept.read_text(encoding="utf-8").splitlines()]
 
 
-def batches(found: Sequence[Found], tokenizer: Tokenizer, seed: int) -> Iterator[Rows]:
+def batches(found: Sequence[Found], tokenizer: Tokenizer, target: str, seed: int) -> Iterator[Rows]:
     """Sentences of much the same length together, in an order that is drawn; without end."""
     rng = random.Random(seed)
-    tag = [tokenizer.language_id("fr")] if tokenizer.languages else []
-    sources = [tag + ids for ids in tokenizer.ids_batch(one.english for one in found)]
-    longest = [max(map(len, tokenizer.target_side.ids_batch((*one.french, *one.written)))) + 1 for one in found]
+    tag = [tokenizer.language_id(target)] if tokenizer.languages else []
+    sources = [tag + ids for ids in tokenizer.ids_batch(one.source for one in found)]
+    longest = [max(map(len, tokenizer.target_side.ids_batch((*one.translations, *one.written)))) + 1 for one in found]
     while True:
         order = sorted(range(len(found)), key=lambda place: (longest[place], rng.random()))
         cut: list[list[int]] = [[]]
@@ -109,7 +122,7 @@ def batches(found: Sequence[Found], tokenizer: Tokenizer, seed: int) -> Iterator
 
 def rows(found: Sequence[Found], sources: Sequence[Sequence[int]], tokenizer: Tokenizer, rng: random.Random) -> Rows:
     """The batch of some sentences, each with one of what people wrote."""
-    texts = [[*one.french, rng.choice(one.written)] for one in found]
+    texts = [[*one.translations, rng.choice(one.written)] for one in found]
     end = [tokenizer.end_id]
     targets = [np.array(ids + end) for of in texts for ids in tokenizer.target_side.ids_batch(of)]
     source_R = [place for place, of in enumerate(texts) for _ in of]
@@ -123,7 +136,7 @@ def rows(found: Sequence[Found], sources: Sequence[Sequence[int]], tokenizer: To
         target_out_RT=torch.from_numpy(batch.target_out_BT),
         source_R=torch.tensor(source_R),
         cost_R=torch.tensor([cost for one in found for cost in (*one.costs, 0.0)]),
-        is_written_R=torch.tensor([last for one in found for last in (*(False for _ in one.french), True)]),
+        is_written_R=torch.tensor([last for one in found for last in (*(False for _ in one.translations), True)]),
     )
 
 
@@ -165,10 +178,12 @@ def train(bundle: Bundle, found: Sequence[Found], arguments: argparse.Namespace)
     model = build_model(replace(bundle.model_config, dropout=arguments.dropout))
     assert isinstance(model, Transformer)
     model.load_state_dict(bundle.load_model().state_dict())
-    low = torch.bfloat16 if arguments.precision == "bfloat16" else torch.float32
-    optimizers = make_optimizers(model, TrainConfig(embedding_rate=1.0, precision=arguments.precision))
+    low = choose_precision(TrainConfig(precision=arguments.precision), torch.device("cpu"))
+    precision = "bfloat16" if low == torch.bfloat16 else "float32"
+    optimizers = make_optimizers(model, TrainConfig(embedding_rate=1.0, precision=precision))
     began, told = time.monotonic(), np.zeros(3)
-    for step, batch in zip(range(arguments.steps), batches(found, bundle.tokenizer, arguments.seed), strict=False):
+    endless = batches(found, bundle.tokenizer, bundle.directions[0].partition("-")[2], arguments.seed)
+    for step, batch in zip(range(arguments.steps), endless, strict=False):
         with torch.autocast("cpu", low, enabled=low != torch.float32):
             expected, written = risk(log_probability(model, batch), batch)
         num_sources = len(batch.source_BS)
@@ -193,25 +208,27 @@ def train(bundle: Bundle, found: Sequence[Found], arguments: argparse.Namespace)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--corpus", type=Path, default=DATA / "tatoeba-fr-en", help="French-English, three TSV files")
-    parser.add_argument("--init", required=True, help="the English-French model to go on from")
+    parser.add_argument("--init", required=True, help="the model to go on from")
+    parser.add_argument("--corpus", required=True, help="the pairs it has learned from: a TSV, or a,b for two files")
+    parser.add_argument("--swap", action="store_true", help="take a TSV the other way round")
     parser.add_argument(
         "--found",
         type=Path,
-        default=Path("more/found.jsonl"),
-        help="where what --init finds is kept, and read if it is there",
+        help="where what --init finds is kept, and read if it is there; beside --output if not given",
     )
     parser.add_argument("--output", type=Path, required=True, help="the folder of the new model")
     parser.add_argument("--steps", type=int, default=170)
     parser.add_argument("--rate", type=float, default=0.0003)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--precision", choices=("float32", "bfloat16"), default="float32")
+    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
     arguments = parser.parse_args()
     bundle, began = Bundle.open(find(arguments.init)), time.monotonic()
-    model = train(bundle, find_translations(arguments.init, arguments.corpus, arguments.found), arguments)
+    corpus = replace(corpus_of(arguments.corpus), swap=arguments.swap)
+    kept = arguments.found or arguments.output.with_name(f"{arguments.output.name}.found.jsonl")
+    model = train(bundle, find_translations(arguments.init, corpus, kept), arguments)
     minutes = bundle.scorecard.get("minutes", 0.0) + (time.monotonic() - began) / 60
-    command = shlex.join(("python", "recipes/tatoeba/risk.py", *sys.argv[1:]))
+    command = shlex.join(("python", "recipes/risk.py", *sys.argv[1:]))
     scorecard = {
         **{name: told for name, told in bundle.scorecard.items() if name in ("licence", "limits", "data")},
         "command": "\n".join((*bundle.scorecard.get("command", "").splitlines(), command)),
