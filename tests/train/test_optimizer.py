@@ -136,6 +136,21 @@ def test_muon_splits_a_fused_w_qkv_and_makes_each_third_orthogonal() -> None:
         torch.testing.assert_close(part, orthogonal(its_gradient, NUM_STEPS), atol=1e-4, rtol=1e-4)
 
 
+def test_matrices_of_many_shapes_each_get_their_own_direction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.train.optimizer.STACKED_CELLS", 2 * 35 + 1)  # two of 5 by 7 at a time
+    shapes = [(5, 7), (11, 11), (7, 3), (5, 7), (5, 7), (7, 3), (11, 11), (5, 7), (5, 7)]
+    gradients = [torch.randn(shape) for shape in shapes]
+    matrices = [nn.Parameter(torch.zeros(shape)) for shape in shapes]
+    optimizer = Muon(matrices, momentum=0.0)
+    set_learning_rate([optimizer], 0.1)
+    for matrix, gradient in zip(matrices, gradients, strict=True):
+        matrix.grad = gradient.clone()
+    optimizer.step()
+    for matrix, gradient in zip(matrices, gradients, strict=True):
+        moved = -matrix.detach() / (0.1 * BOLDER * 0.2 * max(matrix.shape) ** 0.5)
+        torch.testing.assert_close(moved, orthogonal(gradient, NUM_STEPS), atol=1e-4, rtol=1e-4)
+
+
 def test_muons_momentum_is_a_running_mean_looked_at_from_one_step_ahead() -> None:
     model = Plane(height=5, width=5)
     optimizer = Muon([model.matrix], momentum=0.75)
