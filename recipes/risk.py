@@ -224,6 +224,9 @@ def main() -> None:
     parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="auto")
     arguments = parser.parse_args()
     bundle, began = Bundle.open(find(arguments.init)), time.monotonic()
+    if len(bundle.directions) > 1:
+        told = ", ".join(bundle.directions)
+        parser.error(f"{arguments.init} translates {told}, and would forget all but one: give a model of one direction")
     corpus = replace(corpus_of(arguments.corpus), swap=arguments.swap)
     kept = arguments.found or arguments.output.with_name(f"{arguments.output.name}.found.jsonl")
     model = train(bundle, find_translations(arguments.init, corpus, kept), arguments)

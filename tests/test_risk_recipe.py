@@ -88,3 +88,17 @@ def test_training_lowers_the_risk_and_leaves_a_model_folder(
     )
     assert after < before - 0.1
     assert capsys.readouterr().out.startswith("step 10/20  risk 0.")
+
+
+def test_a_model_of_several_directions_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    both = write_tiny_bundle(tmp_path / "both", directions=("en-fr", "fr-en"))
+    paths = ["--init", str(both.path), "--corpus", "pairs.tsv", "--output", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", ["risk.py", *paths])
+    with pytest.raises(SystemExit):
+        risk.main()
+    assert (
+        "translates en-fr, fr-en, and would forget all but one: give a model of one direction"
+        in capsys.readouterr().err
+    )
