@@ -122,3 +122,13 @@ def test_lexicons_are_kept_and_added_to() -> None:
 def test_a_lexicon_that_is_none_is_refused(lexicons: str) -> None:
     with pytest.raises(DataError, match=r"words\.json cannot be understood"):
         KnownWords.from_bytes(f'{{"stand_ins": [], "filters": [], "lexicons": {lexicons}}}'.encode())
+
+
+def test_contractions_are_kept_and_added_to() -> None:
+    first = KnownWords(contractions={"en": {"dont": "don't"}, "de": {}})
+    second = KnownWords(contractions={"en": {"im": "i'm"}, "fr": {"jai": "j'ai"}})
+    both = KnownWords.from_bytes((first | second).to_bytes())
+    assert both.contractions == {"en": {"dont": "don't", "im": "i'm"}, "de": {}, "fr": {"jai": "j'ai"}}
+    assert KnownWords.from_bytes(b'{"stand_ins": [], "filters": []}').contractions == {}
+    with pytest.raises(DataError, match=r"words\.json cannot be understood"):
+        KnownWords.from_bytes(b'{"stand_ins": [], "filters": [], "contractions": {"en": ["don\'t"]}}')

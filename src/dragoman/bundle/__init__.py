@@ -3,8 +3,8 @@
     config.json         format, directions, the model's shape, how to search, the weights' size and hash
     tokenizer.json      text to ids and back; an imported model has the SentencePiece models that it came with instead
     model.safetensors   the weights, float32 or float16
-    words.json          which words it has met in training, so that unknown names are known to be such, and what words
-                        by themselves are translated as; may be missing
+    words.json          which words it has met in training, so that unknown names are known to be such, what words
+                        by themselves are translated as, and which have an apostrophe; may be missing
     README.md           the model card
     scorecard.json      data, scores, samples; what `dragoman info` and the card print
     training.jsonl      how the training went, if it was kept

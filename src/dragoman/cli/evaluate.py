@@ -78,7 +78,7 @@ def command(
     signatures; scores by length; signs of trouble; speed.
 
     --behaviour alone needs no test set for a model from French or English: it tries text without full stops, capitals,
-    accents, single words, several sentences, and numbers and names that nobody has seen.
+    accents, apostrophes, single words, several sentences, and numbers and names that nobody has seen.
 
     \b
     dragoman evaluate --model my-model --test pairs.tsv --report report.html

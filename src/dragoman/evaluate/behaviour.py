@@ -1,5 +1,5 @@
-"""How a translator behaves where everyday users are: text without full stop, capitals, accents; single words; numbers
-and names that nobody has seen.
+"""How a translator behaves where everyday users are: text without full stop, capitals, accents, apostrophes; single
+words; numbers and names that nobody has seen.
 
 A score on tidy sentences does not show it. A kind of trial asks for something whose answer is known, or changes text in
 a way that should not change what is said. There `held` counts how often the translation was that of the tidy text, be
@@ -29,6 +29,7 @@ SHOWN_FAILURES = 3
 Translate = Callable[[list[str]], list[str]]
 
 _WORD = re.compile(r"\w+")
+_INNER_APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _ENDS = re.compile(r"[.!?…]$")
 
 
@@ -105,6 +106,10 @@ def _capitals(pair: PairText, rng: np.random.Generator) -> PairText:
     return PairText(pair.source.upper(), pair.target)
 
 
+def _no_apostrophes(pair: PairText, rng: np.random.Generator) -> PairText | None:
+    return PairText(_INNER_APOSTROPHE.sub("", pair.source), pair.target)
+
+
 def _typographic_apostrophes(pair: PairText, rng: np.random.Generator) -> PairText | None:
     return other_apostrophes(PairText(pair.source.replace("’", "'"), pair.target), rng)
 
@@ -115,6 +120,7 @@ CHANGES: dict[str, Change] = {
     "all small letters": without_capitals,
     "no accents": without_accents,
     "typographic apostrophes": _typographic_apostrophes,
+    "no apostrophes": _no_apostrophes,
 }
 
 

@@ -214,8 +214,8 @@ class Service:
             client.name,
             # How texts are split matters no more.
             (model, replace(ready.options, split_sentences=True)),
-            # As they were written: the model sees itself what is in capitals.
-            [sentence.shouted or sentence.text for sentence in asked],
+            # As they were written: the model's own reading comes with translating.
+            [sentence.source for sentence in asked],
             [len(sentence.ids) for sentence in asked],
         )
         return await self._in_thread(num_characters, put_together, ready, found)

@@ -8,6 +8,7 @@
     sentences       lossless splitting
     tokenizer       pieces; learning learns them, pipeline is how text is cut, merge_dropout is BPE-dropout
     lexicon         which words stand for which
+    contractions    apostrophes that were left out
     known_words     the words that a model has met, and names that it has not; whole_words finds words in text
     dataset         ids on disk, memory mapped; chunks encodes in parallel, writing writes
     mixture         several corpora as one

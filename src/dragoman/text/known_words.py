@@ -3,7 +3,8 @@ is translated as.
 
 `KnownWords` is a Bloom filter of 16 bits a word, of those in three sentences or more: of others one in two thousand
 or so passes for known, and no known word is taken for a new one. `stand_ins` are names that stand unchanged on both
-sides of nearly all pairs: these a model copies. `lexicons` are those of its directions (`dragoman.text.lexicon`).
+sides of nearly all pairs: these a model copies. `lexicons` are those of its directions (`dragoman.text.lexicon`),
+`contractions` those of its languages (`dragoman.text.contractions`).
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from dragoman.errors import DataError
+from dragoman.text.contractions import Contractions, by_bare_word
 from dragoman.text.lexicon import Lexicon
 
 WORDS = "words.json"
+T = TypeVar("T")
+
 _WORD = re.compile(r"[^\W\d_]+")
 _BITS_A_WORD, _HASHES = 16, 11
 _ENOUGH = 3
@@ -46,12 +51,13 @@ class Name:
 @dataclass(frozen=True)
 class KnownWords:
     """What was met: `filters` are those of the trainings that a model went through, one after the other; `lexicons` are
-    by the name of their direction.
+    by the name of their direction, `contractions` by their language.
     """
 
     filters: tuple[bytes, ...] = ()
     stand_ins: tuple[str, ...] = ()
     lexicons: Mapping[str, Lexicon] = field(default_factory=dict)
+    contractions: Mapping[str, Contractions] = field(default_factory=dict)
 
     @classmethod
     def collect(cls, pairs: Iterable[tuple[str, str]]) -> KnownWords:
@@ -85,11 +91,12 @@ class KnownWords:
     def __or__(self, other: KnownWords) -> KnownWords:
         """Those of a model that was trained on more, or once more on the same."""
         filters, stand_ins = self.filters + other.filters, self.stand_ins + other.stand_ins
-        lexicons = {
-            direction: {**self.lexicons.get(direction, {}), **other.lexicons.get(direction, {})}
-            for direction in dict.fromkeys((*self.lexicons, *other.lexicons))
-        }
-        return KnownWords(tuple(dict.fromkeys(filters)), tuple(dict.fromkeys(stand_ins)), lexicons)
+        return KnownWords(
+            tuple(dict.fromkeys(filters)),
+            tuple(dict.fromkeys(stand_ins)),
+            _joined(self.lexicons, other.lexicons),
+            _joined(self.contractions, other.contractions),
+        )
 
     def unknown_names(self, sentence: str) -> tuple[Name, ...]:
         """Words with a capital that are not known; several in a row are one name. None where nothing can stand in."""
@@ -108,7 +115,12 @@ class KnownWords:
 
     def to_bytes(self) -> bytes:
         filters = [base64.b64encode(bits).decode("ascii") for bits in self.filters]
-        contents = {"stand_ins": list(self.stand_ins), "filters": filters, "lexicons": self.lexicons}
+        contents = {
+            "stand_ins": list(self.stand_ins),
+            "filters": filters,
+            "contractions": {language: " ".join(words.values()) for language, words in self.contractions.items()},
+            "lexicons": self.lexicons,
+        }
         return (json.dumps(contents, ensure_ascii=False, indent=1) + "\n").encode()
 
     @classmethod
@@ -120,9 +132,16 @@ class KnownWords:
                 direction: {str(word): tuple(map(str, others)) for word, others in lexicon.items() if others}
                 for direction, lexicon in contents.get("lexicons", {}).items()  # models before had none
             }
-            return cls(tuple(filter(None, filters)), tuple(map(str, contents["stand_ins"])), lexicons)
+            contractions = {
+                language: by_bare_word(words.split()) for language, words in contents.get("contractions", {}).items()
+            }
+            return cls(tuple(filter(None, filters)), tuple(map(str, contents["stand_ins"])), lexicons, contractions)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{WORDS} cannot be understood: {error}: copy or train the model again") from error
+
+
+def _joined(one: Mapping[str, Mapping[str, T]], other: Mapping[str, Mapping[str, T]]) -> dict[str, Mapping[str, T]]:
+    return {name: {**one.get(name, {}), **other.get(name, {})} for name in dict.fromkeys((*one, *other))}
 
 
 def _is_inside(sentence: str, start: int) -> bool:

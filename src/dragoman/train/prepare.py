@@ -15,8 +15,9 @@ from dragoman.bundle import Bundle
 from dragoman.cache import atomic_file, cache_folder
 from dragoman.errors import ConfigError, DataError
 from dragoman.recipe import CorpusConfig, Recipe
+from dragoman.text.contractions import learn_contractions
 from dragoman.text.corpus import Fault, Pair, content_hash, corpus_languages, read_records
-from dragoman.text.dataset import Dataset, build, cached
+from dragoman.text.dataset import Dataset, PairText, build, cached
 from dragoman.text.holdout import hold_out
 from dragoman.text.known_words import KnownWords
 from dragoman.text.lexicon import Lexicon, learn_lexicon
@@ -187,10 +188,11 @@ def words_met(recipe: Recipe, prepared: Prepared, base: Bundle | None) -> KnownW
     directions = directions_of(recipe.data.train)
     own = [(one, data) for one, data in zip(directions, prepared.train.datasets, strict=True) if not one.reverse]
 
-    def pairs() -> Iterator[tuple[str, str]]:
-        for _, dataset in own:
-            texts = map(dataset.text, range(0, len(dataset), math.ceil(len(dataset) / MOST_KNOWN_PAIRS)))
-            yield from ((text.source, text.target) for text in texts)
+    texts: dict[str, list[Iterator[str]]] = {}
+    for one, dataset in own:
+        texts.setdefault(one.source, []).append(text.source for text in _some_of(dataset))
+        texts.setdefault(one.target, []).append(text.target for text in _some_of(dataset))
+    contractions = {language: learn_contractions(itertools.chain(*some)) for language, some in texts.items()}
 
     names, lexicons = {one.name for one in directions}, dict[str, Lexicon]()
     for source, target in sorted({(min(one.source, one.target), max(one.source, one.target)) for one, _ in own}):
@@ -198,7 +200,12 @@ def words_met(recipe: Recipe, prepared: Prepared, base: Bundle | None) -> KnownW
         there, back = learn_lexicon(itertools.islice(_shuffled(both), MOST_LEXICON_PAIRS))
         found = {f"{source}-{target}": there, f"{target}-{source}": back}
         lexicons |= {name: lexicon for name, lexicon in found.items() if name in names}
-    return before | replace(KnownWords.collect(pairs()), lexicons=lexicons)
+    pairs = ((text.source, text.target) for _, dataset in own for text in _some_of(dataset))
+    return before | replace(KnownWords.collect(pairs), lexicons=lexicons, contractions=contractions)
+
+
+def _some_of(dataset: Dataset) -> Iterator[PairText]:
+    return map(dataset.text, range(0, len(dataset), math.ceil(len(dataset) / MOST_KNOWN_PAIRS)))
 
 
 def _shuffled(datasets: Sequence[tuple[Dataset, bool]]) -> Iterator[tuple[str, str]]:

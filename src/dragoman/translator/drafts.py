@@ -37,7 +37,8 @@ class Problem:
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence to translate: its text, its ids with tag and end, what must be in the translation, and what there is
-    to say already. One that was written in capitals is translated in small letters; `shouted` is what was written.
+    to say already. `written` is what was written where that is not what is translated; what was `shouted`, in capitals,
+    is translated in small letters.
     """
 
     text: str
@@ -45,7 +46,12 @@ class Sentence:
     carried: Carried = NOTHING
     terms: tuple[Term, ...] = ()
     warnings: tuple[str, ...] = ()
-    shouted: str = ""
+    written: str = ""
+    shouted: bool = False
+
+    @property
+    def source(self) -> str:
+        return self.written or self.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -248,7 +248,7 @@ def _result(sentence: Sentence, draft: Draft, links: tuple[Link, ...]) -> Senten
         others.setdefault(one.text, one)
     others.pop(text, None)
     return SentenceTranslation(
-        source=sentence.shouted or sentence.text,
+        source=sentence.source,
         target=text,
         score=draft.score,
         confidence=draft.confidence,
