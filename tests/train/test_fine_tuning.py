@@ -147,15 +147,9 @@ def test_a_lexicon_is_learned_from_corpora_in_both_orders(corpus: CorpusConfig, 
 
 def test_contractions_are_learned_by_language_from_corpora_in_both_orders(corpus: CorpusConfig, tmp_path: Path) -> None:
     recipe = small_recipe(corpus, max_steps=1)
-    (tmp_path / "few.tsv").write_text("the d'og\tta'ro ba\n" * 10, encoding="utf-8")
+    (tmp_path / "few.tsv").write_text("the do'gs\tta'ros ba\n" * 10, encoding="utf-8")
     few = CorpusConfig(path=str(tmp_path / "few.tsv"), languages="yy-xx")
     run_small(replace(recipe, data=replace(recipe.data, train=(*recipe.data.train, few))), tmp_path / "model")
     known = Bundle.open(tmp_path / "model").known_words
-    assert known is not None
-    # taro is met without an apostrophe too; dog as well.
-    assert known.contractions == {"xx": {}, "yy": {}}
-    (tmp_path / "few.tsv").write_text("the do'gs\tta'ros ba\n" * 10, encoding="utf-8")
-    run_small(replace(recipe, data=replace(recipe.data, train=(*recipe.data.train, few))), tmp_path / "other")
-    known = Bundle.open(tmp_path / "other").known_words
     assert known is not None
     assert known.contractions == {"xx": {"taros": "ta'ros"}, "yy": {"dogs": "do'gs"}}
